@@ -38,7 +38,7 @@ impl DemoArguments {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot make {}; --directory names another", directory.display()))?;
         let receiver = Receiver::new(nic::lookup(NIC)?, &Setup::default())?;
-        let title = receiver.profile().title().to_owned();
+        let title = receiver.profile().title.clone();
         let pppoe = sample(directory, "pppoe.pcap", Scenario::named("pppoe")?)?;
         let untagged = sample(
             directory,

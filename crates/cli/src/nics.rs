@@ -212,21 +212,21 @@ const LABEL: usize = 36;
 
 fn show(out: &mut Output, profile: &Profile) -> io::Result<()> {
     let name = out.styled(HEAD, profile.name());
-    writeln!(out, "{name}  {}", profile.title())?;
-    if !profile.aliases().is_empty() {
-        paragraph(out, "  also     ", &profile.aliases().join(", "), Style::new())?;
+    writeln!(out, "{name}  {}", profile.title)?;
+    if !profile.aliases.is_empty() {
+        paragraph(out, "  also     ", &profile.aliases.join(", "), Style::new())?;
     }
-    if !profile.pci().is_empty() {
-        paragraph(out, "  PCI      ", &profile.pci().join(" "), Style::new())?;
+    if !profile.pci.is_empty() {
+        paragraph(out, "  PCI      ", &profile.pci.join(" "), Style::new())?;
     }
     if let Some(mode) = profile.mode() {
         paragraph(out, "  mode     ", &mode.title, Style::new())?;
         paragraph(out, "  enable   ", &mode.enable, Style::new())?;
     }
-    for stage in Stage::ALL {
+    for stage in Stage::all() {
         let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
         let claims: Vec<_> = keys.filter_map(|key| Some((*key, profile.claim(*key)?))).collect();
-        let knobs = if stage == Stage::Moderate { profile.device_options() } else { &[] };
+        let knobs = if stage == Stage::Moderate { &profile.device_options[..] } else { &[] };
         if claims.is_empty() && knobs.is_empty() {
             continue;
         }
@@ -247,7 +247,7 @@ fn show(out: &mut Output, profile: &Profile) -> io::Result<()> {
     modes(out, profile)?;
     silent(out, profile)?;
     writeln!(out, "\n{}", out.styled(HEAD, "sources"))?;
-    for (name, source) in profile.sources() {
+    for (name, source) in &profile.sources {
         let url = source.url.as_deref().map_or(String::new(), |url| format!(" <{url}>"));
         paragraph(
             out,

@@ -92,7 +92,7 @@ fn of_interface(name: &str, interface: &Path) -> anyhow::Result<Profile> {
         },
         (_, None) => bail!("--nic {name}: no NIC is below this interface; rxlane nics lists the profiles"),
     };
-    complain(&format!("--nic {name} is taken for the {} ({})", profile.name(), profile.title()));
+    complain(&format!("--nic {name} is taken for the {} ({})", profile.name(), profile.title));
     Ok(profile)
 }
 

@@ -3,11 +3,10 @@
 mod page;
 pub mod text;
 
-pub use page::render as page;
-
 use crate::arguments::device::{self, DeviceArguments};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::output_file::OutputFile;
+use crate::render::prose::explain::{Concluded, conclusion};
 use anyhow::bail;
 use capture::{Capture, Progress};
 use explain::{Options, Report};
@@ -77,7 +76,7 @@ impl ExplainArguments {
         if to_stdout {
             out.write_all(page(&report).as_bytes())?;
         } else if self.json {
-            out.json(&report)?;
+            out.json(&Concluded { report: &report, conclusion: conclusion(&report) })?;
         } else {
             text::print(out, &report, self.verbose)?;
             if let Some(path) = &self.html {
@@ -121,6 +120,11 @@ fn open(path: &Path) -> anyhow::Result<Capture> {
         );
     }
     Ok(Capture::open(path)?)
+}
+
+/// The page that `--html` writes.
+pub fn page(report: &Report) -> String {
+    page::render(report, &conclusion(report))
 }
 
 /// Reads everything, with a progress bar on a terminal where it takes long.

@@ -318,7 +318,7 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
 
 fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
     writeln!(out)?;
-    for sentence in &report.conclusion {
+    for sentence in &crate::render::prose::explain::conclusion(report) {
         for line in wrapped(sentence, out.width().saturating_sub(2)) {
             writeln!(out, "  {line}")?;
         }

@@ -43,7 +43,7 @@ pub fn profiles_json(profiles: &[Profile]) -> Vec<Json> {
 
 fn profile_json(profile: &Profile) -> Json {
     let mut stages = Map::new();
-    for stage in Stage::ALL {
+    for stage in Stage::all() {
         let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
         let claims: Map<String, Json> = keys
             .map(|key| {
@@ -56,7 +56,7 @@ fn profile_json(profile: &Profile) -> Json {
         stages.insert(stage.name().to_owned(), Json::Object(claims));
     }
     let knobs: Vec<Json> = profile
-        .device_options()
+        .device_options
         .iter()
         .map(|knob| {
             let values: Vec<Json> =
@@ -67,10 +67,10 @@ fn profile_json(profile: &Profile) -> Json {
         .collect();
     json!({
         "name": profile.name(),
-        "title": profile.title(),
-        "vendor": profile.vendor(),
-        "aliases": profile.aliases(),
-        "pci": profile.pci(),
+        "title": profile.title,
+        "vendor": profile.vendor,
+        "aliases": profile.aliases,
+        "pci": profile.pci,
         "modes": profile.modes().iter().map(mode_json).collect::<Vec<_>>(),
         "claims": stages,
         "knobs": knobs,
@@ -92,7 +92,7 @@ fn claim_json(profile: &Profile, claim: &Claim) -> Json {
 }
 
 pub fn citations(profile: &Profile, citations: &[Citation]) -> Json {
-    let title = |name: &str| profile.sources().get(name).map(|source| source.title.clone());
+    let title = |name: &str| profile.sources.get(name).map(|source| source.title.clone());
     citations
         .iter()
         .map(|c| json!({"source": c.source, "title": title(&c.source), "place": c.place}))

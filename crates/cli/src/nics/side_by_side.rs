@@ -31,7 +31,7 @@ fn told(profiles: &[Profile]) -> Vec<(Stage, Vec<Key>)> {
         let keys = schema::KEYS.iter().copied().filter(|key| key.stage == stage);
         (stage, keys.filter(told).collect::<Vec<Key>>())
     };
-    Stage::ALL.into_iter().map(of).filter(|(_, keys)| !keys.is_empty()).collect()
+    Stage::all().map(of).filter(|(_, keys)| !keys.is_empty()).collect()
 }
 
 fn columns(out: &mut Output, profiles: &[Profile], room: usize) -> io::Result<()> {

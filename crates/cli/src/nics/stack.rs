@@ -137,7 +137,7 @@ fn kinds(out: &mut Output, stack: &Stack, kernels: &[KernelRules]) -> io::Result
     let mut head = vec!["feature".to_owned(), "device".to_owned()];
     head.extend(kernels.iter().map(|rules| rules.name.to_owned()));
     let mut lines = vec![head];
-    for (at, feature) in nic::stacked::Feature::ALL.into_iter().enumerate() {
+    for (at, feature) in nic::stacked::Feature::all().enumerate() {
         let of = |rows: &[[Row; 8]]| -> Vec<&'static str> {
             rows.iter().filter_map(|rows| rows.get(at)).map(|row| row.decision.verdict.word()).collect()
         };

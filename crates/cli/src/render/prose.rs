@@ -1,5 +1,6 @@
 //! A diagnosis in sentences: the one place that words what crate `doctor` states as facts.
 
+pub mod explain;
 mod facts;
 mod remedies;
 

@@ -211,7 +211,7 @@ impl HashArguments {
     }
 
     fn on_device(&self, packet: Packet, profile: Profile) -> anyhow::Result<WorkedOut> {
-        let device = (profile.name(), profile.title().to_owned());
+        let device = (profile.name(), profile.title.clone());
         let name = &device.0;
         let fields = &self.device.hash_fields;
         let receiver = self.device.receiver(profile)?;

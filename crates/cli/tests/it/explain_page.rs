@@ -3,12 +3,16 @@
 mod markup;
 mod reports;
 
-use crate::explain_html::render;
-use crate::run;
+use crate::{explain_html, run};
 use explain::Report;
 use markup::{Element, elements, text};
 
 const STYLE: &str = include_str!("../../src/page/page.css");
+
+/// The page, concluding with a name out of the report.
+fn render(report: &Report) -> String {
+    explain_html::render(report, &[format!("The frames are those of {}.", report.nic.name)])
+}
 
 fn all() -> [(&'static str, Report); 6] {
     [
@@ -144,9 +148,10 @@ fn a_crowded_capture_gives_a_page_of_bounded_size_that_says_what_it_left_out() {
 
 #[test]
 fn no_frames_no_charts() {
-    let page = render(&reports::empty());
+    let sentence = "The capture holds no frame.".to_owned();
+    let page = explain_html::render(&reports::empty(), &[sentence.clone()]);
     let shown = text(&page);
-    assert!(shown.contains("The capture holds no frame."));
+    assert!(shown.contains(&sentence));
     assert!(!page.contains("<svg"));
     for heading in ["Where the frames land", "What the traffic is", "VLAN tags", "Flows", "Bad frames"] {
         assert!(!shown.contains(heading), "{heading}");

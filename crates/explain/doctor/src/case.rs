@@ -57,10 +57,8 @@ impl Spread {
     }
 }
 
-/// What says that an interface carries PPPoE, or stacked tags.
 #[derive(Clone, Debug)]
 pub(crate) struct Carries {
-    /// The lines that say so.
     pub quotes: Vec<Quote>,
     /// Part of the frames of the traffic sample, 0 to 1, where there is one.
     pub share: Option<f64>,
@@ -86,7 +84,6 @@ pub struct Case<'a> {
     modelled: RefCell<BTreeMap<(String, u32, By), Option<Modelled>>>,
     /// Names by name: no borrows, which would fix the lifetime of the case.
     physical: OnceCell<BTreeMap<String, String>>,
-    /// Places in the snapshot's list by interface.
     interrupts: OnceCell<BTreeMap<String, Vec<usize>>>,
     machine: OnceCell<Machine>,
 }
@@ -160,7 +157,6 @@ impl<'a> Case<'a> {
         devices.map(|interface| Device { case: self, interface })
     }
 
-    /// VLAN devices, PPP interfaces and bridges.
     pub(crate) fn stacked(&self) -> impl Iterator<Item = &'a Interface> + '_ {
         let is_stacked =
             |kind: Option<&Kind>| matches!(kind, Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. }));
@@ -180,7 +176,6 @@ impl<'a> Case<'a> {
         all.get(name).map_or(name, String::as_str)
     }
 
-    /// The interrupts of an interface, by its name.
     fn interrupts_of(&self, interface: &str) -> impl Iterator<Item = &'a Interrupt> {
         let all = self.interrupts.get_or_init(|| {
             let mut all: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -205,7 +200,7 @@ impl<'a> Case<'a> {
     /// where nothing fits.
     pub fn profiles(&self, interface: &Interface) -> Vec<&'a Profile> {
         if let Some(pci) = &interface.pci
-            && let Some(profile) = self.profiles.iter().find(|profile| profile.pci().contains(&pci.value))
+            && let Some(profile) = self.profiles.iter().find(|profile| profile.pci.contains(&pci.value))
         {
             return vec![profile];
         }
@@ -318,7 +313,6 @@ impl<'a> Case<'a> {
         Carries::of(quotes.cloned().collect(), share)
     }
 
-    /// What says that frames with two tags or more arrive on this device.
     pub(crate) fn carries_qinq(&self, interface: &Interface) -> Option<Carries> {
         let is_vlan = |interface: &Interface| matches!(kind(interface), Some(Kind::Vlan { .. }));
         let on_vlan = |inner: &Interface| {

@@ -31,13 +31,11 @@ impl<'c> Device<'c> {
         if self.name.is_empty() { "IFACE".to_owned() } else { quoted(&self.name) }
     }
 
-    /// A file below its folder in sysfs, as a word of a command.
     pub fn file(&self, path: &str) -> String {
         let name = if self.name.is_empty() { "IFACE" } else { &self.name };
         quoted(&format!("/sys/class/net/{name}/{path}"))
     }
 
-    /// The file of a queue's RPS mask.
     pub fn rps_file(&self, queue: u32) -> String {
         self.file(&format!("queues/rx-{queue}/rps_cpus"))
     }
@@ -64,22 +62,18 @@ impl<'c> Device<'c> {
         })
     }
 
-    /// The CPU that serves a receive queue.
     pub fn cpu_of(&self, queue: u32) -> Option<u32> {
         cpu_of(self.case, self.vector_of(queue)?)
     }
 
-    /// The load of the CPU that serves a receive queue.
     pub fn load_of(&self, queue: u32) -> Load {
         load::of(self.case, self.cpu_of(queue))
     }
 
-    /// The first of these CPUs that receive work fills.
     pub fn full_cpu(&self, cpus: impl IntoIterator<Item = u32>) -> Option<Load> {
         cpus.into_iter().map(|cpu| load::of(self.case, Some(cpu))).find(Load::is_full)
     }
 
-    /// The lines that say which device it is.
     pub fn identity(&self) -> Option<&'c Quote> {
         let Interface { pci, model, driver, .. } = self.interface;
         [pci, model, driver].into_iter().flatten().map(|fact| &fact.quote).next()
@@ -88,7 +82,7 @@ impl<'c> Device<'c> {
     /// What the device is called in a sentence: by its profile where one fits, else by its driver.
     pub fn title(&self) -> String {
         match (&self.case.profiles(self)[..], self.driver_name()) {
-            ([profile], _) => profile.title().to_owned(),
+            ([profile], _) => profile.title.clone(),
             (_, Some(driver)) => format!("a device of the driver {driver}"),
             _ => "this device".to_owned(),
         }

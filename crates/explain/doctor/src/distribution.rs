@@ -32,14 +32,14 @@ const LITTLE: u64 = 1_000_000;
 /// Part of the busiest device's frames below which a device carries no load.
 const NEGLIGIBLE: f64 = 0.001;
 
-/// The answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Distribution {
-    /// One queue takes nearly all frames.
     OneQueue(BusyQueue),
     /// Several queues take a part that counts; even where the busiest took less than half as much again as the mean,
     /// and frames were counted.
-    Spread { even: bool },
+    Spread {
+        even: bool,
+    },
     /// Too few frames were counted to tell.
     TooFew,
     /// The text does not count frames by queue.
@@ -54,7 +54,6 @@ pub(crate) struct BusyQueue {
     pub share: f64,
     /// Frames, or interrupts, of all queues.
     pub total: u64,
-    /// Queues that were compared.
     pub queues: usize,
     pub basis: Basis,
     /// Why so few frames are no load; `None` where they are one, or may be.
@@ -157,7 +156,6 @@ fn compared(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bo
     })
 }
 
-/// Why these frames are no load.
 fn little(case: &Case<'_>, shares: &Shares) -> Option<Little> {
     let total = shares.total();
     if let Some(rate) = shares.per_second(total) {
@@ -208,7 +206,6 @@ impl Distribution {
         }
     }
 
-    /// The lines of the queue that takes nearly all frames, and of some others.
     pub fn quotes(&self) -> &[Quote] {
         self.one_queue().map_or(&[], |busy| &busy.quotes)
     }

@@ -135,20 +135,34 @@ pub enum Fact {
 #[serde(rename_all = "kebab-case")]
 pub enum CpuLoad {
     /// It has no time left, and receive work takes most of it.
-    Full { cpu: u32, idle: f64 },
+    Full {
+        cpu: u32,
+        idle: f64,
+    },
     /// The same by the share of its `ksoftirqd`, per cent.
-    Ksoftirqd { cpu: u32, share: f64 },
+    Ksoftirqd {
+        cpu: u32,
+        share: f64,
+    },
     /// It has no time left, and other work takes most of it: receive work no more than this, per cent.
-    OtherWork { cpu: u32, idle: f64, receiving: f64 },
+    OtherWork {
+        cpu: u32,
+        idle: f64,
+        receiving: f64,
+    },
     /// It has plenty of time left.
-    Room { cpu: u32, idle: f64 },
-    /// Neither.
-    Between { cpu: u32, idle: f64 },
+    Room {
+        cpu: u32,
+        idle: f64,
+    },
+    Between {
+        cpu: u32,
+        idle: f64,
+    },
     /// Its load is not known, or which CPU it is.
     Unknown,
 }
 
-/// Frames lost, by one counter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
     pub counter: DropCounter,
@@ -172,7 +186,6 @@ pub enum DropCounter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// Between the two samples.
     Now,
     /// Before the first of two samples; none since.
     Before,
@@ -180,7 +193,6 @@ pub enum When {
     SinceStart,
 }
 
-/// What counts were taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Since {

@@ -1,5 +1,7 @@
 //! A finding: what is stated, the lines that say so, and what helps.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use crate::facts::{Effect, Fact, Forecast, Model};
 use crate::load::Load;
 use host::{Quote, System};
@@ -27,12 +29,9 @@ pub enum Certainty {
     Possible,
 }
 
-/// A line that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// Command, file and line.
     pub from: String,
-    /// The line.
     pub text: String,
 }
 
@@ -45,13 +44,9 @@ impl From<&Quote> for Evidence {
 /// Something that limits, or is worth knowing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Id of the rule that made it.
     pub id: &'static str,
-    /// How grave.
     pub severity: Severity,
-    /// How sure.
     pub certainty: Certainty,
-    /// Stage of the receive path.
     pub stage: &'static str,
     /// The interface that it is about; absent where it is about the machine, empty where the text names none.
     pub interface: Option<String>,
@@ -84,13 +79,11 @@ impl Finding {
         Finding { interface: Some(interface.to_owned()), ..self }
     }
 
-    /// With more statements.
     pub(crate) fn says(mut self, facts: impl IntoIterator<Item = Fact>) -> Finding {
         self.facts.extend(facts);
         self
     }
 
-    /// With more lines of evidence.
     pub(crate) fn quotes<'a>(mut self, quotes: impl IntoIterator<Item = &'a Quote>) -> Finding {
         for quote in quotes {
             let evidence = Evidence::from(quote);
@@ -107,7 +100,6 @@ impl Finding {
         self.says(fact).quotes(&load.quote)
     }
 
-    /// With what helps.
     pub(crate) fn fix(mut self, remedies: impl IntoIterator<Item = Remedy>) -> Finding {
         self.remedies.extend(remedies);
         self
@@ -122,15 +114,11 @@ impl Finding {
 /// What helps, on one operating system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remedy {
-    /// The system.
     pub os: System,
-    /// What the commands bring about.
     pub effect: Effect,
     /// Commands for this machine, in the order in which to run them.
     pub commands: Vec<String>,
-    /// What spreading would come to.
     pub forecast: Option<Forecast>,
-    /// What the model of the receive path expects.
     pub model: Option<Model>,
 }
 

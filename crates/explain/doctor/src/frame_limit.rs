@@ -6,9 +6,7 @@ use nic::{Profile, schema};
 /// What a device lets in, as far as its profile tells: bytes without FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Frames up to this length are let in.
     pub at_least: Option<u32>,
-    /// Longer frames are not.
     pub at_most: Option<u32>,
 }
 

@@ -26,7 +26,6 @@ pub(crate) struct Load {
     pub quote: Option<Quote>,
 }
 
-/// The load of a CPU.
 pub(crate) fn of(case: &Case<'_>, cpu: Option<u32>) -> Load {
     let known = cpu.and_then(|cpu| {
         if let Some(load) = case.snapshot().cpus.load.get(&cpu) {

@@ -1,12 +1,12 @@
 //! Spreading in software where the device cannot: which CPUs take the work, the commands for it, and what it would
 //! bring.
 
-use crate::Case;
 use crate::device::{self, Device};
 use crate::facts::{Effect, Forecast};
 use crate::finding::Remedy;
 use crate::modelled::{self, By};
 use crate::rules::netisr;
+use crate::{Case, ENOUGH_BETWEEN};
 use host::{System, Xdp};
 use kernel::cpu::CpuSet;
 use nic::schema;
@@ -15,9 +15,6 @@ use std::collections::BTreeSet;
 /// Effective CPUs below which a sample that is spread by flow is one flow's: 1.3 are reached when the busiest CPU has
 /// 86 % of the frames.
 const ONE_FLOW: f64 = 1.3;
-
-/// Frames of a sample below which their distribution says nothing.
-const ENOUGH: u64 = 1000;
 
 /// CPUs to which the work of a queue can go: all but the one that serves it; those of its NUMA node where there
 /// are any. Empty where the CPUs are not known or there is one.
@@ -98,7 +95,7 @@ impl Device<'_> {
     pub fn sample_stays_on_one_cpu(&self) -> bool {
         self.case.steered(self, None).is_some_and(|steered| {
             let frames: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
-            steered.cpus > 1 && frames >= ENOUGH && steered.effective_queues < ONE_FLOW
+            steered.cpus > 1 && frames >= ENOUGH_BETWEEN && steered.effective_queues < ONE_FLOW
         })
     }
 }

@@ -1,6 +1,8 @@
 //! The answer, as `rxlane doctor --json` prints it (schema `rxlane.doctor/1`: fields are added, never renamed), but for
 //! the sentences of findings and conclusion, which the command adds.
 
+#![expect(missing_docs, reason = "keys of the JSON answer; what its name does not say has a comment")]
+
 use crate::finding::Finding;
 use crate::stacked::StackedRow;
 use serde::Serialize;
@@ -11,14 +13,12 @@ use std::collections::BTreeMap;
 pub struct Report {
     /// Always [`Report::SCHEMA`].
     pub schema: &'static str,
-    /// The answer in one word.
     pub verdict: Verdict,
     /// What the conclusion says besides the findings.
     #[serde(skip)]
     pub summary: Summary,
     /// Operating system, where known: `linux`, `freebsd`, `netbsd`.
     pub system: Option<&'static str>,
-    /// CPUs online.
     pub cpus: Option<u32>,
     /// Their model, where known.
     pub cpu_model: Option<String>,
@@ -26,18 +26,13 @@ pub struct Report {
     pub seconds: Option<f64>,
     /// Interfaces that were judged, with their queues.
     pub interfaces: Vec<InterfaceRow>,
-    /// Queues × CPUs.
     pub vectors: Vec<VectorRow>,
-    /// Work by CPU.
     pub per_cpu: Vec<CpuRow>,
-    /// VLAN, QinQ and PPP interfaces: frame sizes and offloads.
     pub stacked: Vec<StackedRow>,
     /// The traffic sample, by the interface that it counts for.
     pub traffic: Vec<TrafficRow>,
-    /// Findings, the gravest first.
     #[serde(skip)]
     pub findings: Vec<Finding>,
-    /// What became of every rule.
     pub rules: Vec<RuleRow>,
     /// What could not be read, and why.
     pub unread: Vec<UnreadRow>,
@@ -48,30 +43,23 @@ impl Report {
     pub const SCHEMA: &str = "rxlane.doctor/1";
 }
 
-/// What a conclusion depends on besides verdict and findings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
-    /// Nothing in the text is the output of a tool that rxlane knows.
     pub nothing_read: bool,
-    /// A device's frames are steered.
     pub steered: bool,
-    /// Next to nothing arrived between the samples.
     pub idle: bool,
 }
 
-/// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// What was looked at is in order, and enough was looked at.
     Healthy,
-    /// A stage of the receive path limits.
     Limited,
     /// The text does not tell.
     Unknown,
 }
 
-/// An interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterfaceRow {
     /// Name; empty where the text names none.
@@ -92,7 +80,6 @@ pub struct InterfaceRow {
     pub carrier: Option<bool>,
     /// SR-IOV functions in use, where known.
     pub virtual_functions: Option<u32>,
-    /// The bridge or bond that it belongs to.
     pub master: Option<String>,
     /// The device that its frames come in by, where that is another.
     pub physical: Option<String>,
@@ -104,7 +91,6 @@ pub struct InterfaceRow {
     pub steering: Option<SteeringRow>,
 }
 
-/// Steering of an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct SteeringRow {
     /// `native`, `generic`, or `off`.
@@ -113,7 +99,6 @@ pub struct SteeringRow {
     pub classes: Option<Vec<String>>,
     /// Part of the frames that is handed on, 0 to 1; absent where too few were counted.
     pub share: Option<f64>,
-    /// CPUs that frames are handed to.
     pub cpus: Vec<SteeredCpuRow>,
     /// Whether counts and drops of `cpus` are since it was attached, not between two samples.
     pub since_start: bool,
@@ -121,10 +106,8 @@ pub struct SteeringRow {
     pub rebalances: Option<bool>,
 }
 
-/// A CPU that frames are handed to.
 #[derive(Clone, Debug, Serialize)]
 pub struct SteeredCpuRow {
-    /// Number.
     pub cpu: u32,
     /// Frames; absent where not counted.
     pub frames: Option<u64>,
@@ -134,10 +117,8 @@ pub struct SteeredCpuRow {
     pub drops: Option<u64>,
 }
 
-/// A receive queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueueRow {
-    /// Number.
     pub queue: u32,
     /// Frames; absent where not counted.
     pub packets: Option<u64>,
@@ -145,14 +126,12 @@ pub struct QueueRow {
     pub per_second: Option<f64>,
     /// Part of the interface's frames, 0 to 1.
     pub share: Option<f64>,
-    /// Frames lost at the queue.
     pub drops: Option<u64>,
 }
 
 /// A vector and the CPUs that served it.
 #[derive(Clone, Debug, Serialize)]
 pub struct VectorRow {
-    /// Interface.
     pub interface: String,
     /// Vector (`128`).
     pub vector: String,
@@ -162,7 +141,6 @@ pub struct VectorRow {
     pub queue: Option<u32>,
     /// Interrupts by CPU; empty where the system does not tell CPUs apart.
     pub per_cpu: BTreeMap<u32, u64>,
-    /// Interrupts in all.
     pub total: u64,
     /// Interrupts a second between the samples.
     pub per_second: Option<f64>,
@@ -172,18 +150,13 @@ pub struct VectorRow {
     pub affinity: Option<Vec<u32>>,
 }
 
-/// A CPU.
 #[derive(Clone, Debug, Serialize)]
 pub struct CpuRow {
-    /// Number.
     pub cpu: u32,
-    /// Receive softirqs.
     pub net_rx: Option<u64>,
     /// Frames taken up (`softnet_stat`).
     pub processed: Option<u64>,
-    /// Frames dropped at the backlog.
     pub dropped: Option<u64>,
-    /// Times that the budget ran out.
     pub time_squeeze: Option<u64>,
     /// Wake-ups by RPS on other CPUs.
     pub received_rps: Option<u64>,
@@ -193,52 +166,37 @@ pub struct CpuRow {
     pub softirq: Option<f64>,
 }
 
-/// A traffic sample.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrafficRow {
-    /// Interface.
     pub interface: String,
-    /// Frames.
     pub frames: u64,
-    /// Bytes on the wire.
     pub bytes: u64,
-    /// Flows, each direction counted.
     pub flows: u64,
     /// Encapsulation stacks, the most frequent first.
     pub stacks: Vec<StackRow>,
-    /// What was wrong with the captures.
     pub problems: Vec<String>,
     /// Whether part of a capture could not be read.
     pub damaged: bool,
 }
 
-/// An encapsulation stack of a traffic sample.
 #[derive(Clone, Debug, Serialize)]
 pub struct StackRow {
-    /// Words joined by slashes.
     pub stack: String,
-    /// Frames.
     pub frames: u64,
 }
 
-/// What became of a rule.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleRow {
-    /// Its id.
     pub id: &'static str,
-    /// What it came to.
     pub outcome: Outcome,
     /// Outputs that it would need, where it lacks data.
     pub lacks: Vec<String>,
 }
 
-/// What a rule came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It found something.
     Found,
-    /// It looked, and there is nothing.
     Clear,
     /// It could not tell.
     InsufficientData,
@@ -249,8 +207,6 @@ pub enum Outcome {
 /// Something that could not be read.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnreadRow {
-    /// Command or file.
     pub what: String,
-    /// Why.
     pub why: String,
 }

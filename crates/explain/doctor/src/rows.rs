@@ -96,7 +96,6 @@ fn latest(seen: &Option<Observed<bool>>) -> Option<bool> {
     seen.as_ref().map(|seen| *seen.get())
 }
 
-/// The traffic sample of each device.
 pub(crate) fn traffic(case: &Case<'_>) -> Vec<TrafficRow> {
     let rows = case.devices().filter_map(|device| {
         let mix = case.sampled(&device)?;

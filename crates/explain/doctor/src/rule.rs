@@ -32,18 +32,14 @@ pub(crate) enum Judge {
 /// What a rule came to for one interface, or for the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Judgement {
-    /// Something.
     Found(Vec<Finding>),
-    /// It had what it needs, and there is nothing.
     Clear,
     /// It lacks these outputs (`ethtool -S eth0`), each a command that a person can run.
     Lacks(Vec<String>),
-    /// There is nothing that it is about.
     DoesNotApply,
 }
 
 impl Judgement {
-    /// It lacks one output.
     pub fn lacks(command: impl Into<String>) -> Judgement {
         Judgement::Lacks(vec![command.into()])
     }

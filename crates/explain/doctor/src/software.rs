@@ -12,7 +12,6 @@ use kernel::cpu::CpuSet;
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It spreads the frames.
     Spreads,
     /// It is on, and passes them where they arrive.
     Passes,

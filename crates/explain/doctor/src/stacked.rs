@@ -16,6 +16,8 @@
 //! defaults at MTU 1500; at other MTUs only the bounds
 //! that follow from it are claimed.
 
+#![expect(missing_docs, reason = "keys of the JSON answer; what its name does not say has a comment")]
+
 use crate::Case;
 use crate::case::kind as kind_of;
 use crate::frame_limit::Limit;
@@ -24,13 +26,10 @@ use nic::{Key, schema};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// Ethernet header: two addresses and the EtherType.
 pub(crate) const ETHERNET: u32 = 14;
-/// A VLAN tag.
 pub(crate) const TAG: u32 = 4;
 /// PPPoE header (6) and PPP protocol (2), RFC 2516 section 4 and 7.
 pub(crate) const PPPOE: u32 = 8;
-/// Frame check sequence.
 pub(crate) const FCS: u32 = 4;
 /// The usual MTU of Ethernet, for which profiles state what a driver accepts.
 pub(crate) const USUAL_MTU: u32 = 1500;
@@ -40,9 +39,7 @@ const DEEPEST: usize = 16;
 /// A stacked interface: its frames, its way down, its offloads. `None` is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StackedRow {
-    /// Name.
     pub name: String,
-    /// What it is.
     pub kind: StackedKind,
     /// From the interface itself down to the last one known.
     pub chain: Vec<LayerRow>,
@@ -50,7 +47,6 @@ pub struct StackedRow {
     pub device: Option<String>,
     /// MTU, bytes.
     pub mtu: Option<u32>,
-    /// Tags of its frames.
     pub tags: Option<u32>,
     /// A full frame without FCS, as a capture shows it, bytes.
     pub frame: Option<u32>,
@@ -84,15 +80,11 @@ impl StackedRow {
     }
 }
 
-/// What a stacked interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StackedKind {
-    /// A VLAN device with one tag.
     Vlan,
-    /// A VLAN device on a VLAN device.
     Qinq,
-    /// A PPP interface over PPPoE.
     Pppoe,
     /// A PPP interface over something that the text does not tell.
     Ppp,
@@ -101,11 +93,9 @@ pub enum StackedKind {
 /// An interface on the way down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LayerRow {
-    /// Name.
     pub name: String,
     /// TPID as people write it (`0x8100`), of a VLAN device whose text says.
     pub tpid: Option<String>,
-    /// VLAN id.
     pub vlan: Option<u16>,
     /// MTU, bytes.
     pub mtu: Option<u32>,
@@ -120,7 +110,6 @@ pub struct OffloadRow {
     pub here: bool,
     /// Whether it is on at the nearest interface below that tells.
     pub below: bool,
-    /// On below and off here.
     pub lost: bool,
     /// Whether nobody can turn it on here.
     pub fixed: bool,
@@ -143,7 +132,6 @@ pub struct FullPppoe {
 
 /// An interface and everything below it.
 pub(crate) struct Stack<'a> {
-    /// The stacked interface.
     pub top: &'a Interface,
     /// Those below, the nearest first, by name; with what is known of each.
     pub below: Vec<(&'a str, Option<&'a Interface>)>,
@@ -151,56 +139,45 @@ pub(crate) struct Stack<'a> {
     pub is_complete: bool,
 }
 
-/// A feature that a stacked device can lose: ethtool's name, what `ethtool -K` calls it, and the claims for one
-/// tag and for two.
+/// A feature that a stacked device can lose.
 pub(crate) struct Offload {
+    /// ethtool's name, and what `ethtool -K` calls it.
     pub feature: &'static str,
     pub set: &'static str,
-    one_tag: Option<Key>,
-    two_tags: Option<Key>,
+    /// The claims for one tag and for two.
+    claims: Option<[Key; 2]>,
     /// Off on every VLAN device of Linux: the work is done below, nothing is lost by it.
     pub is_below: bool,
 }
 
+const fn offload(set: &'static str, feature: &'static str, claims: Option<[Key; 2]>) -> Offload {
+    Offload { feature, set, claims, is_below: false }
+}
+
+const fn below(offload: Offload) -> Offload {
+    Offload { is_below: true, ..offload }
+}
+
 /// In the order in which they depend on each other: segmentation needs scatter-gather, which needs checksums.
 pub(crate) static OFFLOADS: [Offload; 7] = [
-    Offload {
-        feature: "tx-checksumming",
-        set: "tx",
-        one_tag: Some(schema::TX_CHECKSUM_ONE_TAG),
-        two_tags: Some(schema::TX_CHECKSUM_TWO_TAGS),
-        is_below: false,
-    },
-    Offload { feature: "scatter-gather", set: "sg", one_tag: None, two_tags: None, is_below: false },
-    Offload {
-        feature: "tcp-segmentation-offload",
-        set: "tso",
-        one_tag: Some(schema::TSO_ONE_TAG),
-        two_tags: Some(schema::TSO_TWO_TAGS),
-        is_below: false,
-    },
-    Offload {
-        feature: "generic-segmentation-offload",
-        set: "gso",
-        one_tag: None,
-        two_tags: None,
-        is_below: false,
-    },
-    Offload { feature: "generic-receive-offload", set: "gro", one_tag: None, two_tags: None, is_below: true },
-    Offload {
-        feature: "rx-checksumming",
-        set: "rx",
-        one_tag: Some(schema::RX_CHECKSUM_ONE_TAG),
-        two_tags: Some(schema::RX_CHECKSUM_TWO_TAGS),
-        is_below: true,
-    },
-    Offload { feature: "receive-hashing", set: "rxhash", one_tag: None, two_tags: None, is_below: true },
+    offload("tx", "tx-checksumming", Some([schema::TX_CHECKSUM_ONE_TAG, schema::TX_CHECKSUM_TWO_TAGS])),
+    offload("sg", "scatter-gather", None),
+    offload("tso", "tcp-segmentation-offload", Some([schema::TSO_ONE_TAG, schema::TSO_TWO_TAGS])),
+    offload("gso", "generic-segmentation-offload", None),
+    below(offload("gro", "generic-receive-offload", None)),
+    below(offload(
+        "rx",
+        "rx-checksumming",
+        Some([schema::RX_CHECKSUM_ONE_TAG, schema::RX_CHECKSUM_TWO_TAGS]),
+    )),
+    below(offload("rxhash", "receive-hashing", None)),
 ];
 
 impl Offload {
     /// Whether the device can do it for frames with so many tags.
     pub fn device_can(&self, case: &Case<'_>, stack: &Stack<'_>) -> Option<bool> {
-        let key = if stack.tags()? >= 2 { self.two_tags } else { self.one_tag }?;
+        let [one_tag, two_tags] = self.claims?;
+        let key = if stack.tags()? >= 2 { two_tags } else { one_tag };
         case.agreed(stack.device()?, |profile| profile.tri(key))
     }
 }
@@ -276,7 +253,6 @@ impl<'a> Stack<'a> {
         self.is_complete.then(|| u32::try_from(tags).ok()).flatten()
     }
 
-    /// TPID of the outermost tag.
     pub fn outer_tpid(&self) -> Option<u16> {
         match self.layers().rev().find(|layer| is_vlan(layer))?.kind.as_ref()?.value {
             Kind::Vlan { tpid, .. } => tpid,
@@ -434,7 +410,6 @@ fn chain(stack: &Stack<'_>) -> Vec<LayerRow> {
         .collect()
 }
 
-/// MTU of an interface.
 pub(crate) fn mtu(interface: &Interface) -> Option<u32> {
     interface.mtu.as_ref().map(|mtu| *mtu.get())
 }

@@ -24,9 +24,7 @@ const KERNEL: f64 = 50.0;
 
 /// A program that is attached.
 pub(crate) struct Steered<'c> {
-    /// What was read of it.
     pub steering: &'c Steering,
-    /// The interface's name.
     name: &'c str,
     counted: Option<Counted<'c>>,
     targets: Option<(Vec<u32>, Shares)>,
@@ -43,7 +41,6 @@ struct Counted<'c> {
 /// Whether the program steers the frames that a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handover<'c> {
-    /// It does, as far as was counted.
     On,
     /// It is attached for other classes, these.
     OtherClasses(&'c [String]),
@@ -107,12 +104,10 @@ impl<'c> Steered<'c> {
         if self.share().is_none_or(|share| share >= least) { Handover::On } else { Handover::Little }
     }
 
-    /// CPUs that it may steer frames to.
     pub fn cpus(&self) -> Vec<u32> {
         self.steering.cpus.keys().copied().collect()
     }
 
-    /// What it does.
     pub fn fact(&self) -> facts::Steering {
         let basis = self.counted.as_ref().map(|counted| since(counted.shares.basis));
         facts::Steering {
@@ -152,7 +147,6 @@ impl<'c> Steered<'c> {
         is_full(&load.value).then_some((cpu, load.value.idle, &load.quote))
     }
 
-    /// Targets whose queue was full, by their drop counters.
     pub fn losses(&self, case: &Case<'_>) -> Vec<Lost<'c>> {
         let lost = self.steering.cpus.iter().filter_map(|(&cpu, target)| {
             let counter = DropCounter::Target { interface: self.name.to_owned(), cpu };

@@ -9,21 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A receive vector with what it counted.
 pub(crate) struct Vector<'a> {
-    /// The line.
     pub interrupt: &'a Interrupt,
     /// Interrupts by CPU, between the samples where there are two and it moved.
     pub by_cpu: BTreeMap<u32, u64>,
-    /// Their sum.
     pub total: u64,
-    /// What they rest on.
     pub basis: Basis,
 }
 
 /// The receive vectors of a device that carry load.
 enum Busy<'a> {
-    /// These.
     Vectors(Vec<Vector<'a>>),
-    /// Too few interrupts were counted to tell.
     TooFew,
     /// Next to the busiest interface of the machine this one has no load.
     Negligible,
@@ -39,7 +34,6 @@ const IDLE_VECTOR: f64 = 0.1;
 const IDLE_DEVICE: f64 = 0.001;
 
 impl Vector<'_> {
-    /// The CPU that took nearly all.
     pub(crate) fn cpu(&self) -> Option<u32> {
         let (&cpu, &most) = self.by_cpu.iter().max_by_key(|(_, count)| **count)?;
         (most as f64 >= device::SERVES * self.total as f64).then_some(cpu)
@@ -75,7 +69,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Asks the case.
     pub(crate) fn of(case: &Case<'_>) -> Machine {
         let columns =
             case.snapshot().interrupts.iter().flat_map(|interrupt| interrupt.counts.keys().flatten());
@@ -107,7 +100,6 @@ impl Machine {
         self.frames
     }
 
-    /// CPUs by number.
     pub(crate) fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
@@ -118,7 +110,6 @@ impl Machine {
     }
 }
 
-/// The receive vectors of the device that carry load.
 fn busy<'c>(device: &Device<'c>) -> Busy<'c> {
     compared(device.case.machine(), device)
 }
@@ -162,7 +153,6 @@ fn are_shown(device: &Device<'_>) -> bool {
     kind(device) != Some(&Kind::Veth) && device.driver_name() != Some("veth") && !device.case.is_bsd()
 }
 
-/// The sum of all vectors' interrupts.
 pub(crate) fn total(vectors: &[Vector<'_>]) -> u64 {
     vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add)
 }

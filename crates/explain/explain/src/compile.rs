@@ -1,6 +1,5 @@
 //! From a merged tally to the report.
 
-use crate::conclusion;
 use crate::flows::{Direction, NO_QUEUE};
 use crate::report::*;
 use crate::steering::Fields;
@@ -43,7 +42,7 @@ pub(crate) fn compile(
         queues.clear();
     }
     let per_queue: Vec<u64> = queues.iter().map(|queue| queue.frames).collect();
-    let mut report = Report {
+    Report {
         schema: Report::SCHEMA,
         stacks: stacks(tally, receiver.profile()),
         tags: tags(tally, total.frames),
@@ -59,7 +58,7 @@ pub(crate) fn compile(
         bad: bad(tally, &source.files),
         nic: Nic {
             name: receiver.profile().name(),
-            title: receiver.profile().title().to_owned(),
+            title: receiver.profile().title.clone(),
             queues: receiver.queues(),
             assumed: options.nic_assumed,
             unplaced: tally.unplaced.frames,
@@ -74,11 +73,8 @@ pub(crate) fn compile(
         steered: steered(tally, options.cpus),
         admission: admission(tally),
         top_flows,
-        conclusion: Vec::new(),
         source,
-    };
-    report.conclusion = conclusion::conclude(&report);
-    report
+    }
 }
 
 /// How many queues a table names.
@@ -158,7 +154,7 @@ fn citations(profile: &Profile, group: &Group) -> Vec<String> {
     citations
         .iter()
         .map(|citation| {
-            let source = profile.sources().get(&citation.source);
+            let source = profile.sources.get(&citation.source);
             let title = source.map_or(citation.source.as_str(), |source| source.title.as_str());
             format!("{title}: {}", citation.place)
         })

@@ -16,7 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod compile;
-mod conclusion;
+pub mod conclusion;
 mod flows;
 pub mod report;
 mod steering;

@@ -1,6 +1,8 @@
 //! The answer, as `rxlane explain --json` prints it (schema `rxlane.explain/1`: fields are added, never
 //! renamed) and as the text and the page show it.
 
+#![expect(missing_docs, reason = "keys of the JSON answer; what its name does not say has a comment")]
+
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -9,36 +11,25 @@ use std::collections::BTreeMap;
 pub struct Report {
     /// Always [`Report::SCHEMA`].
     pub schema: &'static str,
-    /// What was read.
     pub source: Source,
     /// Encapsulation stacks, the most frequent first.
     pub stacks: Vec<StackRow>,
     /// VLAN tag stacks, the most frequent first; `untagged` among them.
     pub tags: Vec<TagRow>,
-    /// PPPoE.
     pub pppoe: Pppoe,
-    /// Distinct flows.
     pub flows: Flows,
-    /// IP fragments, frames.
     pub fragments: Fragments,
     /// IPv6 extension headers (and AH), each occurrence counted.
     pub extension_headers: BTreeMap<&'static str, u64>,
-    /// Frames with a defect.
     pub bad: Bad,
-    /// The device.
     pub nic: Nic,
     /// Receive queues; empty where the profile tells no frame's queue.
     pub queues: Vec<QueueRow>,
-    /// How uneven the queues are, by frames.
     pub imbalance: Imbalance,
-    /// What steering by the inner header would do.
     pub steered: Steered,
-    /// What the device would refuse for its size.
     pub admission: Admission,
     /// Flows with the most bytes.
     pub top_flows: Vec<FlowRow>,
-    /// Two or three sentences for people.
-    pub conclusion: Vec<String>,
 }
 
 impl Report {
@@ -46,10 +37,8 @@ impl Report {
     pub const SCHEMA: &str = "rxlane.explain/1";
 }
 
-/// What was read.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Source {
-    /// Names as given.
     pub files: Vec<String>,
     /// Whole records.
     pub frames: u64,
@@ -61,7 +50,6 @@ pub struct Source {
     pub wire_bytes: u64,
     /// Seconds from the first frame to the last; absent where the capture carries no times.
     pub seconds: Option<f64>,
-    /// Frames by link type.
     pub link_types: BTreeMap<String, u64>,
     /// Frames that the capturing machine sent, by the word of the capture: they pass no receive queue.
     pub outgoing: u64,
@@ -75,14 +63,10 @@ pub struct Source {
     pub damaged: bool,
 }
 
-/// An encapsulation stack.
 #[derive(Clone, Debug, Serialize)]
 pub struct StackRow {
-    /// Words joined by slashes.
     pub stack: String,
-    /// Frames.
     pub frames: u64,
-    /// Bytes on the wire.
     pub bytes: u64,
     /// Hash type of most of its frames: `none`, `unknown`, or a type's name.
     pub hash_type: String,
@@ -90,27 +74,21 @@ pub struct StackRow {
     pub why: String,
     /// Where the deciding claim is written; absent where no claim decides.
     pub sources: Vec<String>,
-    /// Frames by hash type.
     pub hash_types: BTreeMap<String, u64>,
 }
 
-/// A stack of VLAN tags.
 #[derive(Clone, Debug, Serialize)]
 pub struct TagRow {
     /// `TPID/VID` of each, outermost first.
     pub tags: String,
-    /// Frames.
     pub frames: u64,
 }
 
-/// PPPoE.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pppoe {
     /// Distinct sessions: session id, stations and tags.
     pub sessions: usize,
-    /// Frames by code.
     pub codes: BTreeMap<String, u64>,
-    /// Frames by PPP protocol.
     pub ppp: BTreeMap<String, u64>,
 }
 
@@ -125,7 +103,6 @@ pub struct Flows {
     pub two_way: u64,
 }
 
-/// IP fragments, frames.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Fragments {
     /// Offset zero, more to follow.
@@ -138,7 +115,6 @@ pub struct Fragments {
     pub ipv6_later: u64,
 }
 
-/// Frames with a defect.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bad {
     /// Bytes are missing.
@@ -147,29 +123,22 @@ pub struct Bad {
     pub malformed: u64,
     /// Of the truncated frames, those of which only the capture kept too little (`tcpdump -s`).
     pub cut_by_capture: u64,
-    /// Frames by reason.
     pub reasons: BTreeMap<String, u64>,
     /// The first frame with each reason.
     pub first: BTreeMap<String, FirstFrame>,
 }
 
-/// A frame to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FirstFrame {
-    /// File.
     pub file: String,
-    /// Number in it, from 1.
     pub frame: u64,
 }
 
-/// The device.
 #[derive(Clone, Debug, Serialize)]
 pub struct Nic {
     /// Name of the profile, with its mode.
     pub name: String,
-    /// Name for people.
     pub title: String,
-    /// Receive queues in use.
     pub queues: u16,
     /// Whether the caller named the device, or it was assumed.
     pub assumed: bool,
@@ -187,14 +156,10 @@ pub struct Nic {
     pub hash_types: Vec<&'static str>,
 }
 
-/// A receive queue.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct QueueRow {
-    /// Number.
     pub queue: u16,
-    /// Frames.
     pub frames: u64,
-    /// Bytes on the wire.
     pub bytes: u64,
     /// Unidirectional flows.
     pub flows: u64,
@@ -227,7 +192,6 @@ impl Imbalance {
 pub struct Steered {
     /// CPUs that flows are dealt to.
     pub cpus: u16,
-    /// Frames by CPU.
     pub per_cpu: Vec<CpuRow>,
     /// See [`Imbalance::max_over_mean`].
     pub max_over_mean: f64,
@@ -237,12 +201,9 @@ pub struct Steered {
     pub left_alone: u64,
 }
 
-/// A CPU.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CpuRow {
-    /// Number.
     pub cpu: u16,
-    /// Frames.
     pub frames: u64,
 }
 
@@ -260,28 +221,21 @@ pub struct Admission {
 /// Frames that are too long.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dropped {
-    /// Stack of the frames.
     pub stack: String,
     /// The longest frame let in, bytes without FCS.
     pub limit: u32,
-    /// Frames.
     pub frames: u64,
-    /// Bytes.
     pub bytes: u64,
-    /// The longest of them.
     pub largest: u32,
 }
 
-/// A flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowRow {
     /// `source > destination`.
     pub flow: String,
     /// `tcp`, `udp` or `sctp`.
     pub protocol: &'static str,
-    /// Frames.
     pub frames: u64,
-    /// Bytes on the wire.
     pub bytes: u64,
     /// Queue of most of its frames; absent where the profile does not tell.
     pub queue: Option<u16>,

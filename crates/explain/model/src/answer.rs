@@ -1,5 +1,7 @@
 //! What a simulation says.
 
+#![expect(missing_docs, reason = "fields are named for what they count; comments have units and exceptions")]
+
 use crate::Time;
 use crate::frame::Bursts;
 use crate::latency::Latencies;
@@ -7,15 +9,11 @@ use crate::latency::Latencies;
 /// Where frames are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Longer than the device lets in.
     Admit,
-    /// The ring was full.
     Ring,
     /// The queue between driver and stack was full: of RPS, netisr or a cpumap, or `ipintrq`.
     Input,
-    /// The socket was full.
     Socket,
-    /// Too many waited to be sent.
     Transmit,
 }
 
@@ -23,7 +21,6 @@ impl Lost {
     /// All, in the order in which a frame meets them.
     pub const ALL: [Lost; 5] = [Lost::Admit, Lost::Ring, Lost::Input, Lost::Socket, Lost::Transmit];
 
-    /// The name of the place.
     pub const fn name(self) -> &'static str {
         match self {
             Lost::Admit => "admit",
@@ -34,7 +31,6 @@ impl Lost {
         }
     }
 
-    /// The stage of the receive path that it belongs to.
     pub const fn stage(self) -> &'static str {
         match self {
             Lost::Admit => "admit",
@@ -49,15 +45,12 @@ impl Lost {
 /// What became of the frames of a source.
 #[derive(Clone)]
 pub struct Traffic {
-    /// The source.
     pub name: String,
     /// Bytes of payload in a frame; 0 where nobody asked.
     pub payload: u32,
-    /// Frames that came.
     pub offered: u64,
     /// Their bytes without FCS.
     pub offered_bytes: u64,
-    /// Frames that reached their goal.
     pub delivered: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
@@ -95,17 +88,14 @@ impl Traffic {
 /// What happened at a receive queue.
 #[derive(Clone, Debug)]
 pub struct QueueAnswer {
-    /// Interface.
     pub port: usize,
     /// Number within the interface.
     pub number: usize,
-    /// CPU of its vector.
     pub cpu: usize,
     /// Frames that came, those without room included.
     pub frames: u64,
     /// Frames without room.
     pub lost: u64,
-    /// Interrupts of its vector.
     pub interrupts: u64,
     /// Most frames that were in the ring.
     pub peak: u32,
@@ -128,20 +118,16 @@ pub struct WaitAnswer {
     pub bursts: Bursts,
     /// CPU time of an application's own calls and work; 0 of an input.
     pub spent: Time,
-    /// System calls.
     pub calls: u64,
 }
 
 /// Where the time of a CPU went, picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuAnswer {
-    /// Interrupt handlers.
     pub interrupt: Time,
-    /// Soft interrupts.
     pub softirq: Time,
     /// System calls and changes of threads.
     pub system: Time,
-    /// User space.
     pub user: Time,
     /// Nothing.
     pub idle: Time,
@@ -160,17 +146,12 @@ pub struct Answer {
     pub after: u64,
     /// Events that it took: what the simulation cost, and nothing of what is simulated.
     pub events: u64,
-    /// By source.
     pub traffic: Vec<Traffic>,
-    /// By receive queue.
     pub queues: Vec<QueueAnswer>,
     /// By queue between driver and stack.
     pub inputs: Vec<WaitAnswer>,
-    /// By application.
     pub applications: Vec<WaitAnswer>,
-    /// By CPU.
     pub cpus: Vec<CpuAnswer>,
-    /// Names of the interfaces.
     pub ports: Vec<String>,
     /// Of each of them the share of the time (0 to 1) in which its line was busy with frames that came; a little more than 1 where one
     /// that came first began before. `None` of a line without limit.

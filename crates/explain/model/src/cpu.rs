@@ -71,7 +71,6 @@ pub(crate) struct Cpu {
     items: [Option<Item>; Level::COUNT],
     /// Costs to be paid at a level before it goes on.
     pub(crate) extra: [Time; Level::COUNT],
-    /// Interrupts that wait.
     pub(crate) interrupts: VecDeque<Work>,
     /// The queue whose handler is taking frames.
     pub(crate) draining: Option<u32>,
@@ -87,7 +86,6 @@ pub(crate) struct Cpu {
     pub(crate) soft_in_tick: Time,
     /// Until then threads come first.
     pub(crate) threads_until: Time,
-    /// Applications that want to run.
     pub(crate) ready: Vec<u32>,
     /// The application that ran last.
     pub(crate) last: u32,

@@ -85,7 +85,6 @@ pub(crate) struct Engine {
     pub(crate) interrupts_next: Option<usize>,
     /// The least time that a packet out of an input takes.
     pub(crate) least_input: Time,
-    /// Events served.
     pub(crate) events: u64,
     /// Of CPUs, vectors, the next frame of all sources, and the clock; and of sources.
     pub(crate) schedule: Schedule,

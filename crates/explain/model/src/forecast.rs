@@ -1,4 +1,4 @@
-//! How many packets a second a receive path carries without loss, and how many where software deals them to other CPUs: what
+//! How many packets a second a receive path carries without loss, and how many where software spreads them to other CPUs: what
 //! `rxlane doctor` and `rxlane steer check` expect of RPS and of steering.
 //!
 //! # What is assumed
@@ -15,7 +15,7 @@ use crate::plan::{
 use crate::{SECOND, Time, run};
 use traffic::{Popularity, Sizes};
 
-/// Work for a frame that software deals to a CPU, in any unit; only ratios matter.
+/// Work for a frame that software spreads to a CPU, in any unit; only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     /// What the CPU that receives it does where it goes to another one. D in the documentation.
@@ -29,7 +29,7 @@ pub struct Work {
 /// Work for a frame as it was counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Where nothing deals.
+    /// Where software spreads nothing.
     pub now: f64,
     /// With steering in XDP.
     pub steer: Work,
@@ -59,10 +59,10 @@ impl Measured {
     }
 }
 
-/// What deals frames to CPUs.
+/// What spreads frames over CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spreading<'a> {
-    /// Nothing: a frame stays on the CPU that receives it.
+    /// A frame stays on the CPU that receives it.
     Nothing,
     /// RPS, with the part of the frames that each CPU is spread.
     Rps(&'a [f64]),
@@ -93,7 +93,7 @@ const DEPTH: u32 = 256;
 const HALVINGS: u32 = 6;
 
 /// Frames a second that CPUs carry without loss, of which each receives the part `received`. `seconds` is how long a frame takes
-/// where nothing deals it. `None` where that is no time, or nobody receives.
+/// where nothing spreads it. `None` where that is no time, or nobody receives.
 pub fn transferred(
     measured: &Measured,
     seconds: f64,

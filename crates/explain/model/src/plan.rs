@@ -1,5 +1,10 @@
 //! What is simulated, checked and resolved: times in picoseconds, names replaced by numbers.
 
+#![expect(
+    missing_docs,
+    reason = "fields are named for what they hold; docs/model/scenarios.md has the keys behind them"
+)]
+
 use crate::Time;
 use crate::source::Given;
 use traffic::{Popularity, Sizes};
@@ -9,7 +14,7 @@ use traffic::{Popularity, Sizes};
 pub struct Cost {
     /// Picoseconds a frame.
     pub frame: Time,
-    /// Picoseconds an byte.
+    /// Picoseconds a byte.
     pub byte: Time,
 }
 
@@ -55,11 +60,9 @@ pub struct Costs {
 /// When a vector interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moderation {
-    /// At each frame.
     Off,
     /// Not before this time since the last interrupt (Intel's EITR).
     Throttle {
-        /// The time.
         interval: Time,
     },
     /// The same, the interval following the mean frame length as Linux's igb computes it
@@ -68,11 +71,8 @@ pub enum Moderation {
     /// After a time since the first frame, or a number of frames or of DMA segments, whichever is first (Broadcom's
     /// host coalescing).
     Coalesce {
-        /// The time.
         after: Time,
-        /// Frames.
         frames: u32,
-        /// DMA segments.
         segments: u32,
         /// Bytes that fit one segment.
         segment: u32,
@@ -84,7 +84,6 @@ pub enum Moderation {
 pub enum Driver {
     /// A poll in a soft interrupt, with the vector masked: Linux's NAPI; FreeBSD's interrupt threads.
     Napi {
-        /// Frames a turn.
         budget: u32,
         /// Frames after which the kernel counts a squeeze.
         round: u32,
@@ -114,9 +113,8 @@ pub struct Gro {
 /// A network interface.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Its name.
     pub name: String,
-    /// Picoseconds an byte on the wire; 0 is a wire without limit.
+    /// Picoseconds a byte on the wire; 0 is a wire without limit.
     pub byte: Time,
     /// Frames that may wait to be sent.
     pub transmit_ring: u32,
@@ -125,13 +123,9 @@ pub struct Port {
 /// A receive queue with its vector.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Interface.
     pub port: usize,
-    /// CPU of its vector.
     pub cpu: usize,
-    /// Depth of its ring.
     pub ring: u32,
-    /// When its vector interrupts.
     pub moderation: Moderation,
 }
 
@@ -140,7 +134,6 @@ pub struct Queue {
 pub struct Input {
     /// Whose soft interrupt empties it.
     pub cpu: usize,
-    /// Depth.
     pub depth: u32,
 }
 
@@ -158,11 +151,9 @@ pub enum Goal {
 /// A process with a socket.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// Its name.
     pub name: String,
     /// Its CPU; without one it is woken where there is an idle one.
     pub cpu: Option<usize>,
-    /// Frames that its socket holds.
     pub socket: u32,
     /// Frames a system call takes at most.
     pub batch: u32,
@@ -180,9 +171,7 @@ pub struct Application {
 
 /// When frames come.
 pub enum Arrivals {
-    /// Equal gaps.
     Constant {
-        /// The gap.
         gap: Time,
     },
     /// Exponentially distributed gaps.
@@ -192,7 +181,6 @@ pub enum Arrivals {
     },
     /// Frames of any flows, close together.
     Bursts {
-        /// How many.
         frames: u32,
         /// Gap in a burst.
         gap: Time,
@@ -202,7 +190,6 @@ pub enum Arrivals {
     /// Frames of one flow as fast as the wire takes them, trains starting as a Poisson process: what TCP makes of
     /// super-packets.
     Trains {
-        /// Frames of a train.
         frames: u32,
         /// Mean gap between starts.
         gap: Time,
@@ -233,11 +220,8 @@ pub struct FlowPlan {
 
 /// Where frames come from.
 pub struct Source {
-    /// Its name.
     pub name: String,
-    /// Interface at which they arrive.
     pub port: usize,
-    /// When.
     pub arrivals: Arrivals,
     /// Their sizes, untagged, with FCS.
     pub sizes: Sizes,
@@ -245,7 +229,6 @@ pub struct Source {
     pub overhead: u32,
     /// Which flow a frame belongs to.
     pub popularity: Popularity,
-    /// The flows.
     pub flows: Box<[FlowPlan]>,
     /// Longest frame that is let in, bytes without FCS.
     pub longest: u32,
@@ -255,7 +238,6 @@ pub struct Source {
     pub coalesces: bool,
     /// Bytes of payload in a frame, for goodput; 0 where nobody asked.
     pub payload: u32,
-    /// Where its packets go.
     pub goal: Goal,
 }
 
@@ -267,9 +249,7 @@ pub struct Plan {
     pub warm_up: Time,
     /// Simulated and counted.
     pub duration: Time,
-    /// CPUs.
     pub cpus: usize,
-    /// Who takes frames out of rings.
     pub driver: Driver,
     /// GRO, where it is on.
     pub gro: Option<Gro>,
@@ -280,14 +260,9 @@ pub struct Plan {
     pub keeps_own: bool,
     /// Whether CPUs may run ahead of each other. That changes how long a simulation takes and nothing else.
     pub ahead: bool,
-    /// Costs.
     pub costs: Costs,
-    /// Interfaces.
     pub ports: Vec<Port>,
-    /// Receive queues.
     pub queues: Vec<Queue>,
-    /// Processes.
     pub applications: Vec<Application>,
-    /// Sources.
     pub sources: Vec<Source>,
 }

@@ -6,7 +6,6 @@
 use crate::Time;
 use crate::engine::LONGEST;
 
-/// No event.
 pub(crate) const NEVER: Time = Time::MAX;
 
 /// A key is a time and, in so many bits below it, the slot: the least key says whose turn it is, too. Keys of [`NEVER`] have all

@@ -30,7 +30,6 @@ const AROUND: u32 = 20 + 4;
 /// An untagged Ethernet frame's FCS, which `Sizes` counts.
 const FCS: u32 = 4;
 
-/// Bytes that a frame takes of a line.
 pub(crate) const fn on_wire(bytes: u32) -> u32 {
     bytes.saturating_add(AROUND)
 }
@@ -44,13 +43,11 @@ pub(crate) struct Source {
     inputs: u32,
     /// When the next frame should come, whether the line is free or not.
     wanted: Time,
-    /// The next frame.
     bytes: u32,
     flow: u32,
     to: FlowPlan,
     /// Frames left of a burst or train.
     left: u32,
-    /// Start of a burst or train.
     start: Time,
     /// Of a window: frames under way, those of them that are lost, when they are sent again.
     under_way: u32,

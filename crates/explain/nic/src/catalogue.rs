@@ -1,7 +1,7 @@
 //! The profiles that come with the program, and how a device is named on a command line.
 
 use crate::document::FileError;
-use crate::profile::{ModeError, Profile};
+use crate::{Profile, Refusal};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub enum LookupError {
     },
     /// The device has no such mode.
     #[error(transparent)]
-    Mode(#[from] ModeError),
+    Mode(#[from] Refusal),
     /// The profile breaks a rule.
     #[error(transparent)]
     Profile(#[from] FileError),
@@ -63,7 +63,7 @@ fn by_name(name: &str) -> Result<Profile, LookupError> {
     }
     let profiles = builtin()?;
     let id = name.trim_start_matches('[').trim_end_matches(']');
-    let has_id = |profile: &Profile| profile.pci().iter().any(|pci| pci.eq_ignore_ascii_case(id));
+    let has_id = |profile: &Profile| profile.pci.iter().any(|pci| pci.eq_ignore_ascii_case(id));
     let found = profiles.iter().find(|profile| profile.is_called(name) || has_id(profile));
     found
         .cloned()
@@ -74,7 +74,7 @@ fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {
     let wanted = name.to_ascii_lowercase();
     let mut scored: Vec<(f64, String)> = Vec::new();
     for profile in profiles {
-        let names = profile.aliases().iter().map(String::as_str).chain([profile.device()]);
+        let names = profile.aliases.iter().map(String::as_str).chain([profile.device()]);
         let drivers =
             ["linux", "freebsd", "netbsd", "openbsd"].into_iter().flat_map(|os| profile.drivers(os));
         let score = |word: &str| {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_pci_id_belongs_to_one_device() {
-        let mut ids: Vec<&String> = builtin().unwrap().iter().flat_map(Profile::pci).collect();
+        let mut ids: Vec<&String> = builtin().unwrap().iter().flat_map(|profile| &profile.pci).collect();
         let all = ids.len();
         ids.sort();
         ids.dedup();

@@ -1,5 +1,7 @@
 //! A claim: a value, where it is written, and what a reader needs beside it.
 
+#![expect(missing_docs, reason = "profiles/SCHEMA.md says what each is")]
+
 use crate::schema::Key;
 use crate::tags::TagPattern;
 use serde::Deserialize;
@@ -12,15 +14,11 @@ pub enum Value {
     Unknown,
     /// `"yes"` or `"no"`.
     Tri(bool),
-    /// A number.
     Int(u64),
     /// Numbers, written in hexadecimal where they are TPIDs.
     Ints(Vec<u64>),
-    /// A text or a word.
     Text(String),
-    /// Words.
     Words(Vec<String>),
-    /// Tag stacks.
     Stacks(Vec<TagPattern>),
 }
 
@@ -67,7 +65,6 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item =
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Citation {
-    /// Name of the source in the profile.
     pub source: String,
     /// Section, table, register, file and function.
     pub place: String,
@@ -86,11 +83,9 @@ impl TryFrom<String> for Citation {
 /// A value with its citations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// What is claimed.
     pub value: Value,
     /// Where it is written; never empty.
     pub citations: Vec<Citation>,
-    /// A sentence that a reader needs.
     pub note: Option<String>,
 }
 
@@ -111,7 +106,6 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// The word in the profile.
     pub const fn name(self) -> &'static str {
         match self {
             SourceKind::Datasheet => "datasheet",
@@ -127,10 +121,7 @@ impl SourceKind {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// What kind of text it is.
     pub kind: SourceKind,
-    /// Title with revision or version.
     pub title: String,
-    /// Where to find it.
     pub url: Option<String>,
 }

@@ -67,6 +67,17 @@ pub use catalogue::{LookupError, builtin, lookup};
 pub use claim::{Citation, Claim, Source, SourceKind, Value};
 pub use document::FileError;
 pub use parser::{ParserDepth, Why, depth as parser_depth};
-pub use profile::{DeviceOption, Mode, ModeError, OptionValue, Profile};
-pub use receiver::{Disposition, Landing, Receiver, Setup, SetupError, USUAL_QUEUES};
+pub use profile::{DeviceOption, Mode, OptionValue, Profile};
+pub use receiver::{Disposition, Landing, Receiver, Setup, USUAL_QUEUES};
 pub use schema::{Key, Stage};
+
+/// What a device refuses, or is no notation of a device, a stack or traffic: a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+impl Refusal {
+    fn of(error: impl std::fmt::Display) -> Refusal {
+        Refusal(error.to_string())
+    }
+}

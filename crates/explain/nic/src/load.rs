@@ -21,13 +21,10 @@ impl Profile {
     /// Reads a profile from its text. `file` is for messages; `stem` is the file's name without `.toml`,
     /// which has to be the name of the profile. Errors as [`Profile::read`].
     pub fn parse(file: &str, stem: &str, text: &str) -> Result<Profile, FileError> {
-        let mut profile = profile(stem, document::read(file, text)?).map_err(|error| error.in_file(file))?;
-        file.clone_into(&mut profile.file);
-        Ok(profile)
+        profile(stem, document::read(file, text)?).map_err(|error| error.in_file(file))
     }
 }
 
-/// What a file says besides the tables of the stages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -42,7 +39,6 @@ struct Head {
     mode: Vec<Table>,
 }
 
-/// What a mode says besides the tables of the stages.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModeHead {
@@ -97,7 +93,6 @@ impl TryFrom<String> for Text {
     }
 }
 
-/// One citation or several.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected \"KEY: place\", or a list of such texts")]
 enum Citations {
@@ -112,12 +107,12 @@ fn error(key: impl Into<String>, problem: impl Into<String>) -> FileError {
 }
 
 fn profile(stem: &str, table: Table) -> Checked<Profile> {
-    let (head, stages) = split(table, &Stage::ALL);
+    let (head, stages) = split(table, Stage::all());
     let Head { schema, name: Text(name), title, vendor, aliases, pci, source, mode } =
         read_value("", head).map_err(|mut error: FileError| {
             if error.problem.starts_with("unknown key") {
-                let stages = Stage::ALL.map(Stage::name).join(", ");
-                error.problem.push_str(&format!("; or a stage: {stages}"));
+                let stages: Vec<&str> = Stage::all().map(Stage::name).collect();
+                error.problem.push_str(&format!("; or a stage: {}", stages.join(", ")));
             }
             error
         })?;
@@ -133,15 +128,15 @@ fn profile(stem: &str, table: Table) -> Checked<Profile> {
         return Err(error("pci", format!("{rule}, found \"{id}\"")));
     }
     let mut sources = Sources { declared: source, used: BTreeSet::new() };
-    let (claims, knobs) = sources.claims(stages, "")?;
+    let (claims, device_options) = sources.claims(stages, "")?;
     let modes = sources.modes(mode)?;
     let Sources { declared, used } = sources;
     if let Some(unused) = declared.keys().find(|name| !used.contains(*name)) {
         return Err(error(format!("source.{unused}"), "is declared and no claim uses it"));
     }
     let (Text(title), Text(vendor)) = (title, vendor);
-    let (file, sources, mode) = (String::new(), declared, None);
-    let profile = Profile { file, title, vendor, aliases, name, pci, sources, claims, knobs, modes, mode };
+    let (sources, mode) = (declared, None);
+    let profile = Profile { name, title, vendor, aliases, pci, sources, claims, device_options, modes, mode };
     consistent(&profile)?;
     for mode in &profile.modes {
         if let Ok(changed) = profile.with_mode(&mode.name) {
@@ -152,8 +147,8 @@ fn profile(stem: &str, table: Table) -> Checked<Profile> {
 }
 
 /// The tables of the stages, and the rest.
-fn split(mut table: Table, stages: &[Stage]) -> (Toml, Vec<(Stage, Toml)>) {
-    let taken = stages.iter().filter_map(|stage| Some((*stage, table.remove(stage.name())?))).collect();
+fn split(mut table: Table, stages: impl Iterator<Item = Stage>) -> (Toml, Vec<(Stage, Toml)>) {
+    let taken = stages.filter_map(|stage| Some((stage, table.remove(stage.name())?))).collect();
     (Toml::Table(table), taken)
 }
 
@@ -164,7 +159,6 @@ struct Sources {
 }
 
 impl Sources {
-    /// Claims and knobs of stages.
     fn claims(&mut self, stages: Vec<(Stage, Toml)>, within: &str) -> Checked<(Claims, Vec<DeviceOption>)> {
         let (mut claims, mut knobs) = (Claims::new(), Vec::new());
         for (stage, table) in stages {
@@ -219,7 +213,7 @@ impl Sources {
         let mut modes: Vec<Mode> = Vec::new();
         for (number, table) in tables.into_iter().enumerate() {
             // Of a mode `[mode.device]` makes no sense and is refused.
-            let (head, stages) = split(table, Stage::ALL.get(1..).unwrap_or_default());
+            let (head, stages) = split(table, Stage::all().skip(1));
             let at = format!("mode[{number}]");
             let ModeHead { name, title: Text(title), enable: Text(enable), available, source } =
                 read_value(&at, head)?;

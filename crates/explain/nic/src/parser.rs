@@ -8,12 +8,10 @@ use wire::{Fragment, Shape, Word};
 
 /// How far into a frame the parser comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the headers that are reached")]
 pub enum ParserDepth {
-    /// To the transport header.
     Transport,
-    /// To the addresses.
     Addresses,
-    /// Not to an IP header.
     Nothing,
     /// The profile does not say.
     Unknown,
@@ -21,10 +19,9 @@ pub enum ParserDepth {
 
 /// Why a parser comes as far as it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "`Display` has the sentence of each")]
 pub enum Why {
-    /// Nothing in the way.
     Clear,
-    /// The parser stops at these tags.
     Tags(Vec<u16>),
     /// The parser stops at these tags, and would stop at the PPPoE header behind them.
     TagsAndPppoe(Vec<u16>),
@@ -38,7 +35,6 @@ pub enum Why {
     Reach(Key),
     /// There is no IP header: the word of what is there.
     NotIp(Option<Word>),
-    /// The profile lacks this claim.
     Lacks(Key),
 }
 

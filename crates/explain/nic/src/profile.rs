@@ -1,5 +1,8 @@
 //! A profile: what is known of one device.
 
+#![expect(missing_docs, reason = "profiles/SCHEMA.md says what each key is")]
+
+use crate::Refusal;
 use crate::claim::{Citation, Claim, Source, Value};
 use crate::schema::{Key, Stage};
 use crate::tags::TagPattern;
@@ -12,15 +15,16 @@ pub(crate) type Claims = BTreeMap<(Stage, &'static str), Claim>;
 /// What is known of one device, with the sources.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    pub(crate) file: String,
     pub(crate) name: String,
-    pub(crate) title: String,
-    pub(crate) vendor: String,
-    pub(crate) aliases: Vec<String>,
-    pub(crate) pci: Vec<String>,
-    pub(crate) sources: BTreeMap<String, Source>,
+    pub title: String,
+    pub vendor: String,
+    pub aliases: Vec<String>,
+    /// PCI ids, `vendor:device` in lower-case hexadecimal.
+    pub pci: Vec<String>,
+    /// Declared sources by name.
+    pub sources: BTreeMap<String, Source>,
     pub(crate) claims: Claims,
-    pub(crate) knobs: Vec<DeviceOption>,
+    pub device_options: Vec<DeviceOption>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: Option<String>,
 }
@@ -30,13 +34,10 @@ pub struct Profile {
 pub struct DeviceOption {
     /// As ethtool or the driver spells it.
     pub name: String,
-    /// Its default.
     pub default: Option<String>,
     /// What it can be set to, and what that means.
     pub values: Vec<OptionValue>,
-    /// Where this is written.
     pub citations: Vec<Citation>,
-    /// A sentence that a reader needs.
     pub note: Option<String>,
 }
 
@@ -44,9 +45,7 @@ pub struct DeviceOption {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionValue {
-    /// What to set.
     pub set: String,
-    /// What it does.
     pub means: String,
 }
 
@@ -55,13 +54,11 @@ pub struct OptionValue {
 pub struct Mode {
     /// Chosen as `device+name`.
     pub name: String,
-    /// One line.
     pub title: String,
     /// How it is turned on, or that the usual driver cannot.
     pub enable: String,
     /// Whether an unmodified driver can be told to; `None` where nobody knows.
     pub available: Option<bool>,
-    /// Where this is written.
     pub citations: Vec<Citation>,
     pub(crate) claims: Claims,
 }
@@ -78,31 +75,6 @@ impl Mode {
     }
 }
 
-/// A mode that the device does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ModeError {
-    /// No mode of that name.
-    #[error("{profile} has no mode `{mode}`; {}", known(.modes))]
-    Unknown {
-        /// The device.
-        profile: String,
-        /// What was asked for.
-        mode: String,
-        /// What there is.
-        modes: Vec<String>,
-    },
-    /// A mode was chosen already.
-    #[error("{profile} is in a mode already, and modes do not combine")]
-    Twice {
-        /// The device with its mode.
-        profile: String,
-    },
-}
-
-fn known(modes: &[String]) -> String {
-    if modes.is_empty() { "it has none".to_owned() } else { format!("it has {}", modes.join(", ")) }
-}
-
 impl Profile {
     /// The name, with `+mode` where a mode was chosen: `i210`, `i210+double-vlan`.
     pub fn name(&self) -> String {
@@ -117,41 +89,6 @@ impl Profile {
         &self.name
     }
 
-    /// The full name.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// The manufacturer.
-    pub fn vendor(&self) -> &str {
-        &self.vendor
-    }
-
-    /// Other names of the device.
-    pub fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    /// PCI ids, `vendor:device` in lower-case hexadecimal.
-    pub fn pci(&self) -> &[String] {
-        &self.pci
-    }
-
-    /// The file that the profile was read from.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The declared sources by name.
-    pub fn sources(&self) -> &BTreeMap<String, Source> {
-        &self.sources
-    }
-
-    /// The settings of the interrupt moderation.
-    pub fn device_options(&self) -> &[DeviceOption] {
-        &self.knobs
-    }
-
     /// The other modes of the device; none once a mode was chosen.
     pub fn modes(&self) -> &[Mode] {
         if self.mode.is_some() { &[] } else { &self.modes }
@@ -164,16 +101,15 @@ impl Profile {
     }
 
     /// The same device in another mode. Errors: it has no such mode, or is in one already.
-    pub fn with_mode(&self, name: &str) -> Result<Profile, ModeError> {
+    pub fn with_mode(&self, name: &str) -> Result<Profile, Refusal> {
         if self.mode.is_some() {
-            return Err(ModeError::Twice { profile: self.name() });
+            let problem = format!("{} is in a mode already, and modes do not combine", self.name());
+            return Err(Refusal(problem));
         }
         let Some(mode) = self.modes.iter().find(|mode| mode.name == name) else {
-            return Err(ModeError::Unknown {
-                profile: self.name.clone(),
-                mode: name.to_owned(),
-                modes: self.modes.iter().map(|mode| mode.name.clone()).collect(),
-            });
+            let names: Vec<&str> = self.modes.iter().map(|mode| mode.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(Refusal(format!("{} has no mode `{name}`; it has {known}", self.name)));
         };
         let mut profile = self.clone();
         profile.claims.extend(mode.claims.clone());

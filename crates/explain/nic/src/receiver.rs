@@ -2,10 +2,10 @@
 
 use crate::parser::{self, ParserDepth, Why};
 use crate::schema::{self, Key};
-use crate::{Profile, Value, admission};
+use crate::{Profile, Refusal, Value, admission};
 use rss::{
-    FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
-    TableShape, UnitError, Unmatched,
+    FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape,
+    Unmatched,
 };
 use wire::{Dissection, IpVersion, Shape};
 
@@ -23,37 +23,6 @@ pub struct Setup {
     pub table: Option<Vec<u16>>,
     /// Hash fields per flow type.
     pub fields: Vec<FlowHash>,
-}
-
-/// What cannot be set up on a device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
-    /// More queues than the device has, or none.
-    #[error("{nic} has 1 to {most} receive queues for RSS, not {asked}")]
-    Queues {
-        /// Device.
-        nic: String,
-        /// Its queues.
-        most: u64,
-        /// What was asked for.
-        asked: u16,
-    },
-    /// The driver does not let the fields of this flow type be changed.
-    #[error("{nic}: hash fields of {flow} cannot be changed (those of {settable} can)")]
-    Fields {
-        /// Device.
-        nic: String,
-        /// What was asked for.
-        flow: String,
-        /// What can be changed.
-        settable: String,
-    },
-    /// The table does not fit the device.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// Key or fields do not fit the hash unit.
-    #[error(transparent)]
-    Unit(#[from] UnitError),
 }
 
 /// Where a frame lands.
@@ -104,7 +73,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Sets the device up. Errors: what the device or its driver would refuse.
-    pub fn new(profile: Profile, setup: &Setup) -> Result<Receiver, SetupError> {
+    pub fn new(profile: Profile, setup: &Setup) -> Result<Receiver, Refusal> {
         let most = profile.int(schema::RX_QUEUES);
         let queues = setup.queues.unwrap_or_else(|| {
             let most = most.unwrap_or(u64::from(USUAL_QUEUES));
@@ -112,7 +81,7 @@ impl Receiver {
         });
         if queues == 0 || most.is_some_and(|most| u64::from(queues) > most) {
             let (nic, most) = (profile.name(), most.unwrap_or(u64::from(u16::MAX)));
-            return Err(SetupError::Queues { nic, most, asked: queues });
+            return Err(Refusal(format!("{nic} has 1 to {most} receive queues for RSS, not {queues}")));
         }
         let key = setup.key.clone().unwrap_or(HashKey::MICROSOFT);
         let unit = unit(&profile, &key, &setup.fields)?;
@@ -271,17 +240,17 @@ fn hash_prefix(unit: &HashUnit, prefix: Prefix, dissection: &Dissection) -> Opti
 
 /// The hash unit at its defaults, then as set up; `None` where the profile does not say what is hashed, or
 /// where it is no Toeplitz hash.
-fn unit(profile: &Profile, key: &HashKey, fields: &[FlowHash]) -> Result<Option<HashUnit>, SetupError> {
+fn unit(profile: &Profile, key: &HashKey, fields: &[FlowHash]) -> Result<Option<HashUnit>, Refusal> {
     if profile.words(schema::HASH_FUNCTIONS).and_then(|functions| functions.first()).map(String::as_str)
         != Some("toeplitz")
     {
         return Ok(None);
     }
     let Some(types) = default_types(profile) else { return Ok(None) };
-    let mut unit = HashUnit::new(key, types)?;
+    let mut unit = HashUnit::new(key, types).map_err(Refusal::of)?;
     for setting in fields {
         check_settable(profile, setting)?;
-        unit.set_flow(*setting)?;
+        unit.set_flow(*setting).map_err(Refusal::of)?;
     }
     Ok(Some(unit))
 }
@@ -329,7 +298,7 @@ fn hash_type(word: &str) -> Option<HashType> {
 }
 
 /// Whether the driver would take the setting: it can be changed, or is the default already.
-fn check_settable(profile: &Profile, setting: &FlowHash) -> Result<(), SetupError> {
+fn check_settable(profile: &Profile, setting: &FlowHash) -> Result<(), Refusal> {
     let Some(settable) = profile.words(schema::FIELDS_SETTABLE) else { return Ok(()) };
     let flow = setting.flow.name();
     let claimed = |name: &str| match profile.claim(schema::find(schema::Stage::Hash, name)?)?.value {
@@ -341,12 +310,13 @@ fn check_settable(profile: &Profile, setting: &FlowHash) -> Result<(), SetupErro
         return Ok(());
     }
     let settable = if settable.is_empty() { "no flow type".to_owned() } else { settable.join(", ") };
-    Err(SetupError::Fields { nic: profile.name(), flow: flow.to_owned(), settable })
+    let nic = profile.name();
+    Err(Refusal(format!("{nic}: hash fields of {flow} cannot be changed (those of {settable} can)")))
 }
 
 /// The indirection table: as given, or as the driver fills it. An unknown way of filling is taken for the
 /// kernel's own (`ethtool_rxfh_indir_default`, striped).
-fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<IndirectionTable, SetupError> {
+fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<IndirectionTable, Refusal> {
     let sizes = profile.ints(schema::TABLE_SIZES).unwrap_or(&[128]);
     let default = sizes.first().copied().unwrap_or(128) as usize;
     let entries = match given {
@@ -354,99 +324,17 @@ fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<Indire
         _ => default,
     };
     let bits = profile.int(schema::ENTRY_BITS).and_then(|bits| u32::try_from(bits).ok()).unwrap_or(16);
-    let shape = TableShape::new(entries, bits.min(16))?;
+    let shape = TableShape::new(entries, bits.min(16)).map_err(Refusal::of)?;
     let table = match (given, profile.text(schema::TABLE_DEFAULT)) {
-        (Some(given), _) => IndirectionTable::explicit(shape, given)?,
+        (Some(given), _) => IndirectionTable::explicit(shape, given),
         (None, Some("blocks")) => {
             let blocks: Vec<u16> =
                 (0..entries).map(|entry| (entry * usize::from(queues) / entries) as u16).collect();
-            IndirectionTable::explicit(shape, &blocks)?
+            IndirectionTable::explicit(shape, &blocks)
         }
-        (None, _) => IndirectionTable::equal(shape, u32::from(queues), 0)?,
+        (None, _) => IndirectionTable::equal(shape, u32::from(queues), 0),
     };
-    table.check_queues(u32::from(queues))?;
+    let table = table.map_err(Refusal::of)?;
+    table.check_queues(u32::from(queues)).map_err(Refusal::of)?;
     Ok(table)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::{Link, dissect};
-
-    fn frame(tags: &[u16], pppoe: bool, ports: (u16, u16)) -> Vec<u8> {
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-        for tpid in tags {
-            frame.extend(tpid.to_be_bytes());
-            frame.extend([0, 7]);
-        }
-        if pppoe {
-            frame.extend([0x88, 0x64, 0x11, 0, 0, 9, 0, 42, 0, 0x21]);
-        } else {
-            frame.extend([8, 0]);
-        }
-        frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 66, 9, 149, 187, 161, 142, 100, 80]);
-        frame.extend(ports.0.to_be_bytes());
-        frame.extend(ports.1.to_be_bytes());
-        frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
-        frame
-    }
-
-    fn land(receiver: &Receiver, frame: &[u8]) -> (Disposition, Landing) {
-        let dissection = dissect(Link::Ethernet, frame, frame.len());
-        assert!(dissection.error().is_none(), "{:?}", dissection.error());
-        let disposition = receiver.disposition(&dissection);
-        let landing = receiver.land(&disposition, frame, &dissection);
-        (disposition, landing)
-    }
-
-    fn i210(setup: &Setup) -> Receiver {
-        Receiver::new(crate::lookup("i210").unwrap(), setup).unwrap()
-    }
-
-    #[test]
-    fn an_i210_hashes_tcp_and_puts_pppoe_on_queue_0() {
-        let receiver = i210(&Setup::default());
-        let (disposition, landing) = land(&receiver, &frame(&[], false, (2794, 1766)));
-        assert_eq!(
-            (disposition.why, landing.hash_type, landing.hash),
-            (Why::Clear, HashType::TcpIpv4, 0x51cc_c178)
-        );
-        // Index 0x78 = 120 of 128 in four blocks.
-        assert_eq!(landing.queue, Some(3));
-        let (disposition, landing) = land(&receiver, &frame(&[], true, (2794, 1766)));
-        assert_eq!(disposition.why, Why::Header(schema::PPPOE));
-        assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
-    }
-
-    #[test]
-    fn an_i210_sees_through_one_tag_and_stops_at_two() {
-        let receiver = i210(&Setup::default());
-        assert_eq!(land(&receiver, &frame(&[0x8100], false, (1, 2))).1.hash_type, HashType::TcpIpv4);
-        let (disposition, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], false, (1, 2)));
-        assert_eq!(disposition.why, Why::Tags(vec![0x88a8, 0x8100]));
-        assert_eq!(landing.queue, Some(0));
-    }
-
-    #[test]
-    fn a_table_and_a_key_of_ones_own() {
-        let setup = Setup { queues: Some(2), table: Some([1; 128].into()), ..Setup::default() };
-        assert_eq!(land(&i210(&setup), &frame(&[], false, (1, 2))).1.queue, Some(1));
-        let wrong = Setup { queues: Some(2), table: Some([3; 128].into()), ..Setup::default() };
-        let error = Receiver::new(crate::lookup("i210").unwrap(), &wrong).err().unwrap();
-        assert_eq!(error.to_string(), "indirection table: entry 0 names queue 3, and there are 2");
-    }
-
-    #[test]
-    fn what_the_driver_refuses_is_refused() {
-        let refuse =
-            |setup: Setup| Receiver::new(crate::lookup("i210").unwrap(), &setup).err().unwrap().to_string();
-        assert_eq!(
-            refuse(Setup { queues: Some(8), ..Setup::default() }),
-            "i210 has 1 to 4 receive queues for RSS, not 8"
-        );
-        assert_eq!(
-            refuse(Setup { fields: vec!["tcp4=sd".parse().unwrap()], ..Setup::default() }),
-            "i210: hash fields of tcp4 cannot be changed (those of udp4, udp6 can)"
-        );
-    }
 }

@@ -6,74 +6,49 @@ use std::fmt;
 
 /// A stage of a frame's way through the receiver, in the order in which the frame meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "`Stage::question` says what each is about")]
 pub enum Stage {
     /// Not a stage: the device itself.
     Device,
-    /// Is the frame let in at all?
     Admit,
-    /// Which headers does the device see?
     Parse,
-    /// Which hash type, over which fields?
     Hash,
-    /// Indirection table and ring.
     Queue,
-    /// When does the interrupt come?
     Moderate,
-    /// Spreading other than by RSS.
     Steer,
-    /// Coalescing of received segments.
     Coalesce,
-    /// Tags taken off by the device.
     Decap,
-    /// Checksum and segmentation under tags.
     Segment,
 }
 
+/// Name and question of each stage, in order.
+const STAGES: [(Stage, &str, &str); 10] = [
+    (Stage::Device, "device", "what it is"),
+    (Stage::Admit, "admit", "is the frame let in"),
+    (Stage::Parse, "parse", "which headers the hash unit sees"),
+    (Stage::Hash, "hash", "which hash, over which fields"),
+    (Stage::Queue, "queue", "which queue, how deep"),
+    (Stage::Moderate, "moderate", "when the interrupt comes"),
+    (Stage::Steer, "steer", "other ways to spread"),
+    (Stage::Coalesce, "coalesce", "receive coalescing in the device"),
+    (Stage::Decap, "decap", "tags taken off by the device"),
+    (Stage::Segment, "segment", "checksum and segmentation under tags"),
+];
+
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Stage; 10] = [
-        Stage::Device,
-        Stage::Admit,
-        Stage::Parse,
-        Stage::Hash,
-        Stage::Queue,
-        Stage::Moderate,
-        Stage::Steer,
-        Stage::Coalesce,
-        Stage::Decap,
-        Stage::Segment,
-    ];
+    pub fn all() -> impl Iterator<Item = Stage> {
+        STAGES.into_iter().map(|(stage, ..)| stage)
+    }
 
     /// The name of the stage's table in a profile.
     pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Device => "device",
-            Stage::Admit => "admit",
-            Stage::Parse => "parse",
-            Stage::Hash => "hash",
-            Stage::Queue => "queue",
-            Stage::Moderate => "moderate",
-            Stage::Steer => "steer",
-            Stage::Coalesce => "coalesce",
-            Stage::Decap => "decap",
-            Stage::Segment => "segment",
-        }
+        STAGES[self as usize].1
     }
 
     /// The question that the stage answers.
     pub const fn question(self) -> &'static str {
-        match self {
-            Stage::Device => "what it is",
-            Stage::Admit => "is the frame let in",
-            Stage::Parse => "which headers the hash unit sees",
-            Stage::Hash => "which hash, over which fields",
-            Stage::Queue => "which queue, how deep",
-            Stage::Moderate => "when the interrupt comes",
-            Stage::Steer => "other ways to spread",
-            Stage::Coalesce => "receive coalescing in the device",
-            Stage::Decap => "tags taken off by the device",
-            Stage::Segment => "checksum and segmentation under tags",
-        }
+        STAGES[self as usize].2
     }
 }
 
@@ -85,16 +60,13 @@ impl fmt::Display for Stage {
 
 /// What kind of value a key takes. Every key also takes `"unknown"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "`Display` says it")]
 pub enum Kind {
     /// `"yes"` or `"no"`.
     Tri,
-    /// A number.
     Int,
-    /// A list of numbers.
     Ints,
-    /// Free text.
     Text,
-    /// One of these words.
     OneOf(&'static [&'static str]),
     /// A list of words, of these where the list is not empty.
     Words(&'static [&'static str]),
@@ -139,12 +111,10 @@ impl fmt::Display for Kind {
 
 /// A key of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "profiles/SCHEMA.md has them")]
 pub struct Key {
-    /// Where it belongs.
     pub stage: Stage,
-    /// Its name in the stage's table.
     pub name: &'static str,
-    /// What it takes.
     pub kind: Kind,
     /// What it means, for `rxlane nics`.
     pub label: &'static str,

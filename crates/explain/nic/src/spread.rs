@@ -4,7 +4,7 @@
 use crate::parser::{self, ParserDepth, Why};
 use crate::receiver::{Receiver, Setup};
 use crate::schema::{self, Key};
-use crate::{Mode, Profile};
+use crate::{Mode, Profile, Refusal};
 use rss::HashType;
 use std::fmt;
 use std::str::FromStr;
@@ -37,36 +37,10 @@ pub const WORDS: &[(&str, &str)] = &[
     ("extensions", "IPv6 with an extension header"),
 ];
 
-/// What is no kind of traffic.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TrafficError {
-    /// A word that is none.
-    #[error("`{word}` is no kind of traffic; known are {}", known())]
-    Word {
-        /// The word.
-        word: String,
-    },
-    /// Two words that cannot both hold.
-    #[error("`{one}` and `{other}` do not go together")]
-    Both {
-        /// One of them.
-        one: &'static str,
-        /// The other.
-        other: &'static str,
-    },
-    /// Tags were given twice.
-    #[error("tags are given twice; write one stack, such as 88a8.8100")]
-    TagsTwice,
-}
-
-fn known() -> String {
-    WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
-}
-
 impl FromStr for Traffic {
-    type Err = TrafficError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Traffic, TrafficError> {
+    fn from_str(text: &str) -> Result<Traffic, Refusal> {
         let mut traffic = Traffic::default();
         for word in text.split(',').map(str::trim) {
             match word {
@@ -80,12 +54,13 @@ impl FromStr for Traffic {
                 "options" => traffic.options = true,
                 "extensions" => (traffic.extensions, traffic.ipv6) = (true, true),
                 "ipv4" | "tcp" => {}
-                stack => {
-                    traffic.tag(tpids(stack).ok_or_else(|| TrafficError::Word { word: word.to_owned() })?)?
-                }
+                stack => traffic.tag(tpids(stack).ok_or_else(|| {
+                    let known: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+                    Refusal(format!("`{word}` is no kind of traffic; known are {}", known.join(", ")))
+                })?)?,
             }
         }
-        let both = |one, other| Err(TrafficError::Both { one, other });
+        let both = |one, other| Err(Refusal(format!("`{one}` and `{other}` do not go together")));
         match &traffic {
             Traffic { pppoe: true, mpls: true, .. } => both("pppoe", "mpls"),
             Traffic { pppoe: true, llc: true, .. } => both("pppoe", "llc"),
@@ -131,9 +106,9 @@ impl fmt::Display for Traffic {
 }
 
 impl Traffic {
-    fn tag(&mut self, tpids: Vec<u16>) -> Result<(), TrafficError> {
+    fn tag(&mut self, tpids: Vec<u16>) -> Result<(), Refusal> {
         if !self.tpids.is_empty() {
-            return Err(TrafficError::TagsTwice);
+            return Err(Refusal("tags are given twice; write one stack, such as 88a8.8100".to_owned()));
         }
         self.tpids = tpids;
         Ok(())
@@ -209,10 +184,10 @@ impl Traffic {
 
 /// Whether a device would spread some traffic over its queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words say it")]
 pub enum Verdict {
     /// It would, by this hash; [`HashType::None`] where the profile does not name the hash type.
     Yes(HashType),
-    /// It would not.
     No(Reason),
     /// The profile does not tell.
     Unknown(Reason),
@@ -220,16 +195,13 @@ pub enum Verdict {
 
 /// Why not, or why nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "`Display` has the sentence of each")]
 pub enum Reason {
-    /// What the parser makes of the frame.
     Parser(Why),
-    /// No hash type that fits is enabled by default.
     NoType,
-    /// There is one receive queue.
     OneQueue,
     /// The sending side, or the host, chooses the queue.
     Elsewhere(&'static str),
-    /// The profile lacks this claim.
     Lacks(Key),
 }
 

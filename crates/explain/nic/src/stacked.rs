@@ -43,6 +43,7 @@ pub(crate) use kernel::{CUSTOMER, SERVICE};
 pub use kernel::{KernelRules, TagLimit, Walk};
 pub use rule::Rule;
 
+use crate::Refusal;
 use crate::schema::Key;
 use std::fmt;
 use std::str::FromStr;
@@ -56,44 +57,23 @@ pub struct Stack {
     tpids: Vec<u16>,
 }
 
-/// What is no stack of devices.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StackError {
-    /// Not the notation of an encapsulation.
-    #[error("`{text}` is no stack: {problem}; for example ad:100,q:200 or q:35,pppoe")]
-    Notation {
-        /// What was given.
-        text: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// MPLS labels.
-    #[error(
-        "MPLS labels are put on by routes, not by a device in the stack; leave mpls out (rxlane nics --can mpls tells \
-         who spreads them)"
-    )]
-    Mpls,
-    /// A tag of which Linux makes no device.
-    #[error("Linux makes VLAN devices of TPID 0x8100 (q:VID) and 0x88a8 (ad:VID) alone, not of {tpid:#06x}")]
-    Tpid {
-        /// The TPID.
-        tpid: u16,
-    },
-}
-
 impl FromStr for Stack {
-    type Err = StackError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Stack, StackError> {
+    fn from_str(text: &str) -> Result<Stack, Refusal> {
         let encapsulation: Encapsulation = text.parse().map_err(|problem: EncapsulationError| {
-            StackError::Notation { text: text.to_owned(), problem: problem.to_string() }
+            Refusal(format!("`{text}` is no stack: {problem}; for example ad:100,q:200 or q:35,pppoe"))
         })?;
         if !encapsulation.labels().is_empty() {
-            return Err(StackError::Mpls);
+            let problem = "MPLS labels are put on by routes, not by a device in the stack; leave mpls out (rxlane nics \
+                           --can mpls tells who spreads them)";
+            return Err(Refusal(problem.to_owned()));
         }
         let tpids: Vec<u16> = encapsulation.tags().iter().map(|tag| tag.tpid.0).collect();
         match tpids.iter().find(|tpid| ![CUSTOMER, SERVICE].contains(tpid)) {
-            Some(&tpid) => Err(StackError::Tpid { tpid }),
+            Some(tpid) => Err(Refusal(format!(
+                "Linux makes VLAN devices of TPID 0x8100 (q:VID) and 0x88a8 (ad:VID) alone, not of {tpid:#06x}"
+            ))),
             None => Ok(Stack { encapsulation, tpids }),
         }
     }
@@ -123,66 +103,46 @@ impl Stack {
     }
 }
 
-/// A feature of the table.
+/// A feature of the table. Checksums and cuts are the device's, what is generic the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words of ethtool")]
 pub enum Feature {
-    /// Checksums of sent segments are written by the device.
     TxChecksum,
-    /// A frame is sent from several pieces of memory.
     ScatterGather,
-    /// The kernel cuts super-packets late.
     Gso,
-    /// The device cuts them.
     Tso,
-    /// Checksums of received segments are verified by the device.
     RxChecksum,
-    /// The device spreads frames.
     Rss,
-    /// The kernel spreads frames.
     Rps,
-    /// The kernel merges received segments.
     Gro,
 }
 
+/// Each feature with its label and its name in JSON, in the order of the table.
+const FEATURES: [(Feature, &str, &str); 8] = [
+    (Feature::TxChecksum, "TX checksum", "tx-checksum"),
+    (Feature::ScatterGather, "scatter-gather", "scatter-gather"),
+    (Feature::Gso, "GSO", "gso"),
+    (Feature::Tso, "TSO", "tso"),
+    (Feature::RxChecksum, "RX checksum", "rx-checksum"),
+    (Feature::Rss, "RSS", "rss"),
+    (Feature::Rps, "RPS", "rps"),
+    (Feature::Gro, "GRO", "gro"),
+];
+
 impl Feature {
     /// All, in the order of the table.
-    pub const ALL: [Feature; 8] = [
-        Feature::TxChecksum,
-        Feature::ScatterGather,
-        Feature::Gso,
-        Feature::Tso,
-        Feature::RxChecksum,
-        Feature::Rss,
-        Feature::Rps,
-        Feature::Gro,
-    ];
+    pub fn all() -> impl Iterator<Item = Feature> {
+        FEATURES.into_iter().map(|(feature, ..)| feature)
+    }
 
     /// For a person.
     pub const fn label(self) -> &'static str {
-        match self {
-            Feature::TxChecksum => "TX checksum",
-            Feature::ScatterGather => "scatter-gather",
-            Feature::Gso => "GSO",
-            Feature::Tso => "TSO",
-            Feature::RxChecksum => "RX checksum",
-            Feature::Rss => "RSS",
-            Feature::Rps => "RPS",
-            Feature::Gro => "GRO",
-        }
+        FEATURES[self as usize].1
     }
 
     /// For scripts.
     pub const fn name(self) -> &'static str {
-        match self {
-            Feature::TxChecksum => "tx-checksum",
-            Feature::ScatterGather => "scatter-gather",
-            Feature::Gso => "gso",
-            Feature::Tso => "tso",
-            Feature::RxChecksum => "rx-checksum",
-            Feature::Rss => "rss",
-            Feature::Rps => "rps",
-            Feature::Gro => "gro",
-        }
+        FEATURES[self as usize].2
     }
 }
 
@@ -256,7 +216,7 @@ pub struct Row {
 /// What the topmost device of `stack` may offer on `adapter` under a kernel of `rules`, feature by feature. The
 /// adapter is the one that [`Adapter::of`] made for the same stack and rules, or a kind.
 pub fn answer(adapter: &Adapter, rules: &KernelRules, stack: &Stack) -> [Row; 8] {
-    Feature::ALL.map(|feature| {
+    FEATURES.map(|(feature, ..)| {
         let decision = decide(adapter, rules, stack, feature, Family::V4);
         let ipv6 = decide(adapter, rules, stack, feature, Family::V6);
         Row { feature, decision, ipv6: Some(ipv6).filter(|other| other.verdict != decision.verdict) }

@@ -1,5 +1,6 @@
 //! Tag stacks as a profile spells them: `8100`, `88a8.8100`, `*`, `*.**`.
 
+use crate::Refusal;
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,18 +29,15 @@ impl TagPattern {
     }
 }
 
-/// What a tag pattern may not be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no tag stack: write TPIDs of four hex digits joined by dots, `*` for any one tag, `**` at the end for one or more, or `untagged`"
-)]
-pub struct TagPatternError(String);
-
 impl FromStr for TagPattern {
-    type Err = TagPatternError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<TagPattern, TagPatternError> {
-        let wrong = || TagPatternError(text.to_owned());
+    fn from_str(text: &str) -> Result<TagPattern, Refusal> {
+        let wrong = || {
+            let rule = "write TPIDs of four hex digits joined by dots, `*` for any one tag, `**` at the end for one or \
+                        more, or `untagged`";
+            Refusal(format!("`{text}` is no tag stack: {rule}"))
+        };
         if text == "untagged" {
             return Ok(TagPattern { tags: Vec::new(), more: false });
         }

@@ -266,7 +266,7 @@ impl Report {
         let of_run = self.run.get(run).ok_or_else(|| fail("there is no such run".to_owned()))?;
         let mut table = self.scenario.clone().ok_or_else(|| fail("the report has no scenario".to_owned()))?;
         for (path, value) in &of_run.set {
-            model::scenario::set(&mut table, path, value.clone()).map_err(|error| fail(error.to_string()))?;
+            model::scenario::set(&mut table, path, value.clone()).map_err(fail)?;
         }
         Ok(table)
     }

@@ -22,14 +22,12 @@ const NAMED: usize = 8;
 /// What a capture that is read from standard input is called.
 const STANDARD_INPUT: &str = "standard input";
 
-const SENTENCES: usize = 12;
-
-pub fn render(report: &Report) -> String {
+pub fn render(report: &Report, conclusion: &[String]) -> String {
     let title = title(report);
     let body = html! {
         (header(report, &title))
         main {
-            (lead(report))
+            (crate::page::lead(conclusion))
             @if report.source.frames > 0 { (spread::charts(report)) }
             (traffic::stacks(report))
             div.side-by-side {
@@ -108,8 +106,4 @@ fn header(report: &Report, title: &str) -> Markup {
             }
         }
     }
-}
-
-fn lead(report: &Report) -> Markup {
-    crate::page::lead(first(&report.conclusion, SENTENCES).0)
 }

@@ -83,7 +83,6 @@ pub fn empty() -> Report {
         },
         admission: Admission::default(),
         top_flows: Vec::new(),
-        conclusion: vec!["The capture holds no frame.".to_owned()],
     }
 }
 
@@ -191,17 +190,6 @@ pub fn usual() -> Report {
         cpu,
     })
     .to_vec();
-    report.conclusion = vec![
-        "61 % of the frames are eth/vlan/vlan/pppoe/ipv4/tcp, and the parser does not see through VLAN tags 0x88a8 \
-         0x8100: queue 0 of the i210's 4 gets 94 % of the frames (1.1 queues' worth of spreading)."
-            .to_owned(),
-        "Steering by the inner header would help: over 4 CPUs the busiest would take 1.03 times the mean (4.0 \
-         CPUs' worth)."
-            .to_owned(),
-        "12 frames are longer than the i210 accepts at its usual settings (eth/vlan/vlan/pppoe/ipv4/tcp: up to \
-         1528 bytes, largest seen 2512)."
-            .to_owned(),
-    ];
     report
 }
 
@@ -224,7 +212,6 @@ pub fn hostile() -> Report {
     (report.nic.name, report.nic.title) = (own(), own());
     report.admission.dropped.iter_mut().for_each(|row| row.stack = own());
     report.top_flows.iter_mut().for_each(|row| row.flow = own());
-    report.conclusion = vec![own()];
     report
 }
 
@@ -263,7 +250,6 @@ pub fn crowded() -> Report {
         .collect();
     let flow = report.top_flows[0].clone();
     report.top_flows = vec![flow; 5_000];
-    report.conclusion = vec!["A sentence that says something.".to_owned(); 5_000];
     let frames: Vec<u64> = (0..4_096).map(|at| (at * 7_919) % 1_000).collect();
     let total = report.source.frames;
     let mut report = spread(report, &frames, 4_000, &frames);

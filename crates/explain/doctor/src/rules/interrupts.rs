@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// affinities were set.
 const ALL: f64 = 0.95;
 
-/// Lines of evidence.
 const MOST_QUOTES: usize = 8;
 
 /// Interrupts since boot that are a few minutes of a busy line, at some thousand a second.

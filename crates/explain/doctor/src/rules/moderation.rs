@@ -42,7 +42,7 @@ struct RxUsecs {
 
 impl RxUsecs {
     fn of(profile: &Profile) -> Option<RxUsecs> {
-        let knob = profile.device_options().iter().find(|knob| knob.name == "rx-usecs")?;
+        let knob = profile.device_options.iter().find(|knob| knob.name == "rx-usecs")?;
         let is_off =
             |value: &&nic::OptionValue| value.set == "0" && value.means.starts_with("no moderation:");
         let default = knob.default.as_deref().and_then(|text| text.split_whitespace().next());

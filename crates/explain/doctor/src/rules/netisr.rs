@@ -7,7 +7,6 @@ use crate::remedies::{BOUND, DEFERRED, THREADS};
 use crate::rule::Judgement;
 use host::{Observed, Process, Quote, Snapshot, System};
 
-/// The dispatch policy with its line.
 pub(crate) fn dispatch(snapshot: &Snapshot) -> Option<(&str, &Quote)> {
     let by_netstat = snapshot.netisr.as_ref().and_then(|netisr| netisr.dispatch.as_ref());
     let seen = by_netstat.or_else(|| snapshot.sysctls.get("net.isr.dispatch"))?;

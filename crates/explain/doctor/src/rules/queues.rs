@@ -8,7 +8,7 @@ use crate::distribution::{BusyQueue, Distribution};
 use crate::facts::{Carried, Cause, Effect, Fact, MoreQueues};
 use crate::finding::{Evidence, Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
-use crate::{load, remedies};
+use crate::{ENOUGH_BETWEEN, load, remedies};
 use explain::report::FlowRow;
 use format::thousands;
 use host::{Limited, Quote, System};
@@ -16,7 +16,6 @@ use nic::schema;
 
 /// How many receive queues the device can have.
 pub(super) enum Queues {
-    /// One, as these lines say.
     One(Vec<Quote>),
     /// Several, whether or not they are in use.
     Several,
@@ -202,9 +201,6 @@ fn spreading(device: &Device<'_>, busy: &BusyQueue, proven: &[&str], spread: boo
 /// Part of the frames that one flow must have: whatever the others do, the busiest CPU has at least this much.
 const DOMINANT: f64 = 0.8;
 
-/// Frames of a sample below which it says nothing.
-const ENOUGH: u64 = 1000;
-
 /// Frames of the sample, and the flow that has the most, with its part of them.
 fn largest_flow<'d>(device: &'d Device<'_>) -> Option<(u64, &'d FlowRow, f64)> {
     let mix = device.case.mix(device)?;
@@ -215,7 +211,7 @@ fn largest_flow<'d>(device: &'d Device<'_>) -> Option<(u64, &'d FlowRow, f64)> {
 
 /// The flow that is the load, with its part of the sample.
 fn dominant<'d>(device: &'d Device<'_>) -> Option<(&'d FlowRow, f64)> {
-    let (_, flow, share) = largest_flow(device).filter(|(all, ..)| *all >= ENOUGH)?;
+    let (_, flow, share) = largest_flow(device).filter(|(all, ..)| *all >= ENOUGH_BETWEEN)?;
     (share >= DOMINANT).then_some((flow, share))
 }
 
@@ -241,7 +237,11 @@ pub(super) fn one_flow(device: &Device<'_>) -> Judgement {
     };
     let Some((flow, share)) = dominant(device) else {
         let all: u64 = mix.stacks.iter().map(|row| row.frames).sum();
-        return if all < ENOUGH { Judgement::lacks("a longer traffic sample") } else { Judgement::Clear };
+        return if all < ENOUGH_BETWEEN {
+            Judgement::lacks("a longer traffic sample")
+        } else {
+            Judgement::Clear
+        };
     };
     let queue = busy.map_or(flow.queue.map(u32::from), |busy| Some(busy.queue));
     let load = load::of(device.case, queue.and_then(|queue| device.cpu_of(queue)));

@@ -1,16 +1,14 @@
 //! Receive work of the CPUs: `softirq-one-cpu`, `time-squeeze`.
 
-use crate::Case;
 use crate::case::{enough, since};
+use crate::distribution::NEARLY_ALL;
 use crate::facts::{CpuLoad, Effect, Fact};
 use crate::finding::{Remedy, Severity, found};
 use crate::load;
 use crate::rule::Judgement;
 use crate::steered::{self, Steered};
+use crate::{Case, ENOUGH_BETWEEN};
 use host::{Basis, Counter, Delta, Quote, Shares, Softnet};
-
-/// Part of the receive work that one CPU must have.
-const NEARLY_ALL: f64 = 0.9;
 
 /// Receive softirqs a second that any CPU carries: below this the machine is idle.
 const LITTLE: f64 = 1_000.0;
@@ -145,8 +143,6 @@ fn is_little(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32) -> Option
 /// Squeezed runs to frames above which a third and more of the frames were taken in runs that used up the usual
 /// budget of 300.
 const MANY: f64 = 1.0 / 1000.0;
-/// Frames below which the ratio says nothing.
-const ENOUGH: u64 = 1000;
 /// Squeezes a second below which no CPU is short of time.
 const A_SECOND: f64 = 10.0;
 /// Frames of a run, unless somebody changed it.
@@ -185,7 +181,7 @@ impl Squeezed<'_> {
 
     fn is_many(&self) -> bool {
         self.is_now
-            && self.frames >= ENOUGH
+            && self.frames >= ENOUGH_BETWEEN
             && self.ratio() >= MANY
             && self.per_second.is_none_or(|rate| rate >= A_SECOND)
     }

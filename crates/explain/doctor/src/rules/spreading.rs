@@ -50,7 +50,6 @@ fn need(device: &Device<'_>) -> Result<Option<Need>, Vec<String>> {
     }
 }
 
-/// The RPS mask of a queue.
 fn mask<'d>(device: &'d Device<'_>, queue: u32) -> Option<&'d Observed<Vec<u32>>> {
     device.queues.get(&queue)?.rps.as_ref()
 }

@@ -9,7 +9,6 @@ use crate::setup;
 use host::Observed;
 use nic::schema;
 
-/// Flow types that the rule looks at.
 const FLOWS: [&str; 2] = ["udp4", "udp6"];
 
 /// Part of the sample's frames below which UDP is no load.

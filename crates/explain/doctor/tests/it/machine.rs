@@ -1,36 +1,12 @@
 //! Rules on the link, FreeBSD's netisr, the IP input queue, PPPoE in user space, stuck interfaces and wrapped counters:
 //! the condition, its healthy opposite, and what each says without its inputs.
 
-use crate::findings::states;
+use crate::findings::*;
 use host::System;
-use rxlane_doctor::finding::{Certainty, Finding, Severity};
-use rxlane_doctor::report::{Outcome, Report};
-use rxlane_doctor::{Case, RULES, diagnose};
+use rxlane_doctor::RULES;
+use rxlane_doctor::finding::Severity;
+use rxlane_doctor::report::Outcome;
 use std::collections::BTreeSet;
-
-fn report(texts: &[&str]) -> Report {
-    let mut reader = host::text::Reader::new();
-    for text in texts {
-        reader.read("paste", text.as_bytes()).expect("memory");
-    }
-    let snapshot = reader.finish();
-    diagnose(&Case::new(&snapshot, None, None).expect("profiles"))
-}
-
-#[track_caller]
-fn found(report: &Report, id: &str) -> Finding {
-    let finding = report.findings.iter().find(|finding| finding.id == id);
-    finding.unwrap_or_else(|| panic!("no {id}: {:#?}", report.findings)).clone()
-}
-
-#[track_caller]
-fn outcome(report: &Report, id: &str) -> Outcome {
-    report.rules.iter().find(|row| row.id == id).expect("a rule").outcome
-}
-
-fn evidence(finding: &Finding) -> String {
-    finding.evidence.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
-}
 
 /// ethtool 6.1, netlink/settings.c; `partner` and `speed` in Mbit/s.
 fn settings(speed: &str, duplex: &str, partner: &str) -> String {
@@ -45,19 +21,20 @@ fn settings(speed: &str, duplex: &str, partner: &str) -> String {
 
 #[test]
 fn a_slow_link_is_the_cables_or_the_partners() {
-    let by_cable = report(&[&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full")]);
-    let finding = found(&by_cable, "link-speed");
-    assert_eq!((finding.severity, finding.certainty), (Severity::Warning, Certainty::Certain));
-    assert!(evidence(&finding).contains("Speed: 100Mb/s"), "{finding:#?}");
-    let by_partner = report(&[&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full")]);
-    assert_eq!(found(&by_partner, "link-speed").severity, Severity::Info);
-    assert!(found(&by_partner, "link-speed").remedies.is_empty());
-    let full = report(&[&settings("1000Mb/s", "Full", "1000baseT/Full")]);
-    assert_eq!(outcome(&full, "link-speed"), Outcome::Clear);
-    let half = report(&[&settings("100Mb/s", "Half", "100baseT/Half")]);
-    assert!(evidence(&found(&half, "link-speed")).contains("Duplex: Half"));
-    let unknown = report(&[&settings("Unknown!", "Unknown! (255)", "Not reported")]);
-    assert_eq!(outcome(&unknown, "link-speed"), Outcome::InsufficientData);
+    let by_cable = report(&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full"));
+    let finding = one(&by_cable, "link-speed");
+    assert_eq!((finding.severity, finding.certainty), LIMITS);
+    quotes(&finding, "Speed: 100Mb/s");
+    let by_partner = report(&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full"));
+    assert_eq!(one(&by_partner, "link-speed").severity, Severity::Info);
+    assert!(one(&by_partner, "link-speed").remedies.is_empty());
+    let full = report(&settings("1000Mb/s", "Full", "1000baseT/Full"));
+    came_to(&full, "link-speed", Outcome::Clear);
+    let half = report(&settings("100Mb/s", "Half", "100baseT/Half"));
+    let half = half.findings.iter().find(|finding| finding.id == "link-speed").expect("found");
+    quotes(half, "Duplex: Half");
+    let unknown = report(&settings("Unknown!", "Unknown! (255)", "Not reported"));
+    came_to(&unknown, "link-speed", Outcome::InsufficientData);
 }
 
 /// ifconfig(8) of FreeBSD 13 and NetBSD 9.
@@ -76,7 +53,7 @@ fn bsd_negotiates_with_ifconfig() {
         ),
     ] {
         let text = format!("{first}\n\tmedia: Ethernet autoselect (100baseTX {media})\n\tstatus: active\n");
-        let finding = found(&report(&[&text]), "link-speed");
+        let finding = one(&text, "link-speed");
         let [remedy] = &finding.remedies[..] else { panic!("{finding:#?}") };
         assert_eq!(
             (remedy.os, &remedy.commands[..]),
@@ -87,7 +64,7 @@ fn bsd_negotiates_with_ifconfig() {
 
 #[test]
 fn an_interface_without_a_name_has_none_in_commands() {
-    let report = report(&["NIC statistics:\n     rx_packets: 4294967290\n     rx_queue_0_packets: 9\n"]);
+    let report = report("NIC statistics:\n     rx_packets: 4294967290\n     rx_queue_0_packets: 9\n");
     let wanted: Vec<&String> = report.rules.iter().flat_map(|row| &row.lacks).collect();
     assert!(wanted.iter().any(|command| *command == "ethtool IFACE"), "{wanted:?}");
     assert!(wanted.iter().all(|command| !command.ends_with(' ') && !command.contains("  ")), "{wanted:?}");
@@ -110,38 +87,38 @@ const MPD: &str = "$ ps -axo pid,pcpu,comm\n  PID %CPU COMMAND\n 1234  2.0 mpd5\
 
 #[test]
 fn netisr_limits_where_pppoe_stays_on_one_cpu() {
-    let direct = report(&[&netstat(1, "direct", "disabled", 0), MPD]);
-    let finding = found(&direct, "netisr-direct");
+    let direct = reports(&[&netstat(1, "direct", "disabled", 0), MPD], None);
+    let finding = one(&direct, "netisr-direct");
     assert_eq!(finding.severity, Severity::Warning);
-    assert!(evidence(&finding).contains("Dispatch policy"), "{finding:#?}");
+    quotes(&finding, "Dispatch policy");
     assert_eq!(finding.remedies[0].commands[0], "sysctl net.isr.dispatch=deferred");
-    let unbound = found(&direct, "netisr-unbound");
+    let unbound = one(&direct, "netisr-unbound");
     assert!(unbound.remedies[0].commands[0].contains("net.isr.maxthreads"), "{unbound:#?}");
     // Without PPPoE it is a remark, and nothing is offered.
-    let plain = report(&[&netstat(4, "direct", "enabled", 0)]);
-    assert_eq!(found(&plain, "netisr-direct").severity, Severity::Info);
-    assert!(found(&plain, "netisr-direct").remedies.is_empty());
-    let spread = report(&[&netstat(4, "deferred", "enabled", 0), MPD]);
-    assert_eq!(outcome(&spread, "netisr-direct"), Outcome::Clear);
-    assert_eq!(outcome(&spread, "netisr-unbound"), Outcome::Clear);
+    let plain = report(&netstat(4, "direct", "enabled", 0));
+    assert_eq!(one(&plain, "netisr-direct").severity, Severity::Info);
+    assert!(one(&plain, "netisr-direct").remedies.is_empty());
+    let spread = reports(&[&netstat(4, "deferred", "enabled", 0), MPD], None);
+    came_to(&spread, "netisr-direct", Outcome::Clear);
+    came_to(&spread, "netisr-unbound", Outcome::Clear);
 }
 
 #[test]
 fn an_input_queue_that_drops_is_too_short() {
-    let dropping = report(&[&netstat(4, "deferred", "enabled", 77)]);
-    assert!(states(&found(&dropping, "input-queue-shallow"), "drops: 77"));
+    let dropping = report(&netstat(4, "deferred", "enabled", 77));
+    states(&one(&dropping, "input-queue-shallow"), "drops: 77");
     let netbsd = |drops: u64| {
         format!(
             "$ uname -sr\nNetBSD 9.3\n$ sysctl net.inet.ip.ifq\nnet.inet.ip.ifq.len = 0\n\
              net.inet.ip.ifq.maxlen = 256\nnet.inet.ip.ifq.drops = {drops}\n"
         )
     };
-    let rising = report(&[&netbsd(10), &netbsd(5010)]);
-    let finding = found(&rising, "input-queue-shallow");
+    let rising = reports(&[&netbsd(10), &netbsd(5010)], None);
+    let finding = one(&rising, "input-queue-shallow");
     assert_eq!(finding.severity, Severity::Critical);
-    assert!(states(&finding, "new: Some(5000)"), "{finding:#?}");
+    states(&finding, "new: Some(5000)");
     assert_eq!(finding.remedies[0].commands, ["sysctl -w net.inet.ip.ifq.maxlen=512"]);
-    assert_eq!(outcome(&report(&[&netbsd(0)]), "input-queue-shallow"), Outcome::Clear);
+    came_to(&netbsd(0), "input-queue-shallow", Outcome::Clear);
 }
 
 #[test]
@@ -151,29 +128,29 @@ fn a_process_that_carries_pppoe_is_the_limit_at_a_full_cpu() {
             "$ uname -sr\nLinux 6.1.0\n$ top -b -n 1\n    PID USER      %CPU COMMAND\n   1618 root      {cpu} {name}\n"
         )
     };
-    assert_eq!(found(&report(&[&top("99.7", "pppoe")]), "user-space-pppoe").severity, Severity::Critical);
-    assert_eq!(found(&report(&[&top("3.0", "pppoe")]), "user-space-pppoe").severity, Severity::Info);
+    assert_eq!(one(&top("99.7", "pppoe"), "user-space-pppoe").severity, Severity::Critical);
+    assert_eq!(one(&top("3.0", "pppoe"), "user-space-pppoe").severity, Severity::Info);
     // pppd negotiates; frames pass the kernel.
-    assert_eq!(outcome(&report(&[&top("99.7", "pppd")]), "user-space-pppoe"), Outcome::Clear);
+    came_to(&top("99.7", "pppd"), "user-space-pppoe", Outcome::Clear);
 }
 
 #[test]
 fn a_stuck_interface_shows_in_the_log_or_in_counters() {
     let log = "$ dmesg\n[ 12.5] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out\n";
-    let finding = found(&report(&[log]), "interface-wedged");
+    let finding = one(log, "interface-wedged");
     assert_eq!(finding.interface.as_deref(), Some("eth0"));
-    assert!(evidence(&finding).contains("NETDEV WATCHDOG"));
+    quotes(&finding, "NETDEV WATCHDOG");
     let sample = |missed: u64| {
         format!(
             "$ ethtool -S eth0\nNIC statistics:\n     rx_packets: 5000\n     rx_missed_errors: {missed}\n"
         )
     };
-    let stuck = found(&report(&[&sample(1), &sample(900)]), "interface-wedged");
+    let stuck = one(&reports(&[&sample(1), &sample(900)], None), "interface-wedged");
     assert_eq!(stuck.severity, Severity::Critical);
-    assert!(states(&stuck, "lost: 899"), "{stuck:#?}");
+    states(&stuck, "lost: 899");
     let quiet =
-        report(&["$ dmesg\n[ 1.0] r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full - flow control off\n"]);
-    assert_eq!(outcome(&quiet, "interface-wedged"), Outcome::Clear);
+        report("$ dmesg\n[ 1.0] r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full - flow control off\n");
+    came_to(&quiet, "interface-wedged", Outcome::Clear);
 }
 
 #[test]
@@ -181,13 +158,13 @@ fn a_counter_that_fell_from_beyond_two_to_the_31_wrapped() {
     let sample = |count: u64| {
         format!("$ ethtool -S eth0\n     rx_queue_0_packets: {count}\n     rx_queue_1_packets: 100\n")
     };
-    let wrapped = report(&[&sample(4_294_967_000), &sample(1_000)]);
-    let finding = found(&wrapped, "counter-wrap");
+    let wrapped = reports(&[&sample(4_294_967_000), &sample(1_000)], None);
+    let finding = one(&wrapped, "counter-wrap");
     assert_eq!(finding.severity, Severity::Info);
-    assert!(evidence(&finding).contains("rx_queue_0_packets: 1000"));
-    let risen = report(&[&sample(1_000), &sample(2_000)]);
-    assert_eq!(outcome(&risen, "counter-wrap"), Outcome::Clear);
-    assert_eq!(outcome(&report(&[&sample(1_000)]), "counter-wrap"), Outcome::InsufficientData);
+    quotes(&finding, "rx_queue_0_packets: 1000");
+    let risen = reports(&[&sample(1_000), &sample(2_000)], None);
+    came_to(&risen, "counter-wrap", Outcome::Clear);
+    came_to(&sample(1_000), "counter-wrap", Outcome::InsufficientData);
 }
 
 /// A machine of each system of which next to nothing is known.
@@ -209,7 +186,7 @@ const BARE: [&str; 5] = [
 fn every_rule_says_when_it_lacks_its_inputs() {
     let mut insufficient = BTreeSet::new();
     for text in BARE {
-        let report = report(&[text]);
+        let report = report(text);
         assert_ne!(report.verdict, rxlane_doctor::report::Verdict::Healthy, "{text}");
         let rows = report.rules.iter().filter(|row| row.outcome == Outcome::InsufficientData);
         for row in rows {
@@ -237,6 +214,6 @@ fn numbers_beyond_all_measure_are_judged_at_once() {
                  3: eth0.7@eth0: <UP,LOWER_UP> mtu 4294967295 qdisc noqueue state UP\n    link/ether 00:00:5e:00:53:01\n    \
                  vlan protocol 802.1Q id 7 <REORDER_HDR>\n$ ethtool -i eth0\ndriver: e1000e\n";
     for text in [counters.as_str(), links] {
-        assert!(report(&[text]).findings.iter().all(|finding| !finding.evidence.is_empty()));
+        assert!(report(text).findings.iter().all(|finding| !finding.evidence.is_empty()));
     }
 }

@@ -6,32 +6,11 @@
 mod loss;
 mod moderation;
 
-use crate::findings::{commands, offers, one, outcome, quotes, report, states, weight};
+use crate::findings::*;
 use host::System;
-use rxlane_doctor::finding::{Certainty, Severity};
+use rxlane_doctor::finding::Severity;
 use rxlane_doctor::report::Outcome;
 use std::fmt::Write;
-
-fn driver(name: &str, driver: &str) -> String {
-    format!(
-        "$ ethtool -i {name}\ndriver: {driver}\nversion: 6.12.9\nbus-info: 0000:01:00.0\nsupports-statistics: yes\n"
-    )
-}
-
-fn statistics(name: &str, counters: &[(&str, u64)]) -> String {
-    let mut text = format!("$ ethtool -S {name}\nNIC statistics:\n");
-    for (counter, value) in counters {
-        writeln!(text, "     {counter}: {value}").unwrap();
-    }
-    text
-}
-
-fn rings(name: &str, most: u32, now: u32) -> String {
-    format!(
-        "$ ethtool -g {name}\nRing parameters for {name}:\nPre-set maximums:\nRX:\t\t{most}\nRX Mini:\tn/a\nRX Jumbo:\tn/a\n\
-         TX:\t\t{most}\nCurrent hardware settings:\nRX:\t\t{now}\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t{now}\n"
-    )
-}
 
 /// Two samples, two seconds apart.
 fn samples(first: &str, second: &str) -> String {
@@ -53,13 +32,9 @@ fn softnet(cpus: &[(u32, u32, u32)]) -> String {
 
 /// `/proc/interrupts` of one vector a queue, queue N on CPU N.
 fn interrupts(name: &str, counts: &[u64]) -> String {
-    let mut text = "$ cat /proc/interrupts\n      ".to_owned();
-    (0..counts.len()).for_each(|cpu| write!(text, "      CPU{cpu}").unwrap());
-    for (queue, count) in counts.iter().enumerate() {
-        write!(text, "\n {}:", 128 + queue).unwrap();
-        (0..counts.len())
-            .for_each(|cpu| write!(text, " {:10}", if cpu == queue { *count } else { 0 }).unwrap());
-        write!(text, "  IR-PCI-MSIX-0000:01:00.0    {}-edge      {name}-TxRx-{queue}", queue + 1).unwrap();
-    }
-    text + "\n"
+    vectors((128..).zip(counts).enumerate().map(|(queue, (vector, count))| {
+        let mut by_cpu = vec![0; counts.len()];
+        by_cpu[queue] = *count;
+        (vector, by_cpu, format!("{name}-TxRx-{queue}"))
+    }))
 }

@@ -9,38 +9,23 @@ mod software;
 mod steered;
 mod unhashed;
 
-use crate::findings::{commands, offers, one, outcome, quotes, report, states, weight};
-use capture::{Capture, LinkType, Resolution, Writer};
+use crate::findings::*;
+use capture::{LinkType, Resolution, Writer};
 use host::System;
+use rxlane_doctor::Report;
 use rxlane_doctor::facts::{Assumption, Effect, Forecast, Model, Modelled};
-use rxlane_doctor::finding::{Certainty, Finding, Remedy, Severity};
+use rxlane_doctor::finding::{Finding, Remedy, Severity};
 use rxlane_doctor::report::{Outcome, Verdict};
-use rxlane_doctor::{Case, Report, Traffic, diagnose};
 use std::fmt::Write;
-use std::io::Cursor;
-
-/// Several texts are samples of one machine; `sample` is a capture in pcap form.
-fn reports(texts: &[&str], sample: Option<Vec<u8>>) -> Report {
-    let mut reader = host::text::Reader::new();
-    for text in texts {
-        reader.read("paste", text.as_bytes()).expect("memory");
-    }
-    let snapshot = reader.finish();
-    let traffic = sample.map(|octets| {
-        let open = move || vec![Capture::from_reader(Cursor::new(octets.clone()), "sample.pcap").unwrap()];
-        Traffic::new(open, None, 4)
-    });
-    diagnose(&Case::new(&snapshot, traffic.as_ref(), None).expect("profiles"))
-}
 
 fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut writer = Writer::pcap(&mut octets, LinkType::Ethernet, Resolution::Nanoseconds).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::pcap(&mut bytes, LinkType::Ethernet, Resolution::Nanoseconds).unwrap();
     for (at, frame) in (0..).zip(frames) {
         writer.write(at, frame, u32::try_from(frame.len()).unwrap()).unwrap();
     }
     writer.finish().unwrap();
-    octets
+    bytes
 }
 
 /// 4,000 frames of a named scenario.
@@ -48,10 +33,6 @@ fn scenario(name: &str, flows: u32) -> Vec<u8> {
     let mut generator = traffic::Scenario::named(name).unwrap().with_flows(flows).generate(7).unwrap();
     let frames: Vec<Vec<u8>> = (0..4000).map(|_| generator.next_frame().octets.to_vec()).collect();
     pcap(frames.iter().map(Vec::as_slice))
-}
-
-fn found<'a>(report: &'a Report, id: &str) -> Vec<&'a Finding> {
-    report.findings.iter().filter(|finding| finding.id == id).collect()
 }
 
 fn effects(finding: &Finding) -> Vec<Effect> {
@@ -63,62 +44,22 @@ fn modelled(remedy: &Remedy) -> Modelled {
     modelled.clone()
 }
 
-const CALM: (Severity, Certainty) = (Severity::Info, Certainty::Certain);
-const LIMITS: (Severity, Certainty) = (Severity::Warning, Certainty::Certain);
-const GRAVE: (Severity, Certainty) = (Severity::Critical, Certainty::Certain);
-
-/// `ethtool -i` and the line of `lspci -nn`: a device known by its PCI id.
-fn device(name: &str, driver: &str, id: &str) -> String {
-    format!(
-        "$ ethtool -i {name}\ndriver: {driver}\nversion: 6.12.9\nbus-info: 0000:01:00.0\nsupports-statistics: yes\n\
-         $ lspci -nn\n01:00.0 Ethernet controller [0200]: Some Corporation Some Network Connection [{id}] (rev 03)\n"
-    )
-}
-
 /// Counters as igb names them.
 fn queues(name: &str, packets: &[u64]) -> String {
-    let mut text = format!("$ ethtool -S {name}\nNIC statistics:\n");
+    let mut text = statistics(name, &[]);
     for (queue, packets) in packets.iter().enumerate() {
-        writeln!(text, "     rx_queue_{queue}_packets: {packets}").unwrap();
-        writeln!(text, "     rx_queue_{queue}_drops: 0").unwrap();
-    }
-    text
-}
-
-/// `/proc/interrupts` of these lines: vector, counts by CPU, name.
-fn vectors(lines: &[(u32, &[u64], &str)]) -> String {
-    let cpus = lines.first().map_or(0, |(_, counts, _)| counts.len());
-    let mut text = String::from("$ cat /proc/interrupts\n     ");
-    for cpu in 0..cpus {
-        write!(text, "{:>11}", format!("CPU{cpu}")).unwrap();
-    }
-    text.push('\n');
-    for (vector, counts, name) in lines {
-        write!(text, "{vector:>4}:").unwrap();
-        for count in *counts {
-            write!(text, " {count:>10}").unwrap();
-        }
-        writeln!(text, "   PCI-MSI-edge      {name}").unwrap();
+        writeln!(text, "     rx_queue_{queue}_packets: {packets}\n     rx_queue_{queue}_drops: 0").unwrap();
     }
     text
 }
 
 /// Four vectors of a device, one a CPU.
 fn one_each(name: &str) -> String {
-    let names: Vec<String> = (0..4).map(|queue| format!("{name}-rx-{queue}")).collect();
-    let counts: Vec<[u64; 4]> = (0..4)
-        .map(|queue| {
-            let mut counts = [12; 4];
-            counts[queue] = 5_000_000;
-            counts
-        })
-        .collect();
-    let lines: Vec<(u32, &[u64], &str)> = (40..)
-        .zip(&counts)
-        .zip(&names)
-        .map(|((vector, counts), name)| (vector, &counts[..], &name[..]))
-        .collect();
-    vectors(&lines)
+    vectors((40..44).zip(0..).map(|(vector, queue)| {
+        let mut counts = [12; 4];
+        counts[queue] = 5_000_000;
+        (vector, counts, format!("{name}-rx-{queue}"))
+    }))
 }
 
 /// A line of top: softirq and idle, per cent.

@@ -14,7 +14,7 @@ use traffic::{Popularity, Sizes};
 /// Frames of a capture as they come to a device.
 pub type CaptureFrames = Box<dyn Iterator<Item = Given> + Send>;
 
-/// Reads a capture for a scenario: file, device as it is set up (`None`: flows are dealt to the queues in turn), its queues,
+/// Reads a capture for a scenario: file, device as it is set up (`None`: flows are spread over the queues in turn), its queues,
 /// and the number of the first of them. Errors: one sentence.
 pub type Capture<'a> = &'a mut dyn FnMut(&str, Option<Receiver>, u16, u32) -> Result<CaptureFrames, String>;
 
@@ -392,7 +392,7 @@ fn device(name: &str, interface: &format::Interface, first: u32) -> Checked<Devi
         let field = field.parse().map_err(|error| FileError::of(key("hash_fields"), format!("{error}")))?;
         setup.fields.push(field);
     }
-    let refused = |error: nic::SetupError| FileError::of(format!("interface.{name}"), error.to_string());
+    let refused = |error: nic::Refusal| FileError::of(format!("interface.{name}"), error.to_string());
     let plain = Receiver::new(profile.clone(), &setup).map_err(refused)?;
     setup.table = match &interface.table {
         None => None,

@@ -12,7 +12,7 @@ use wire::{IpProtocol, IpVersion, Link, dissect};
 
 /// An interface's device.
 pub(super) struct Device {
-    /// `None`: flows are dealt to the queues in turn, and frames of every length are let in.
+    /// `None`: flows are spread over the queues in turn, and frames of every length are let in.
     pub(super) profile: Option<Profile>,
     pub(super) setup: Setup,
     pub(super) queues: u16,

@@ -6,14 +6,12 @@
 mod build;
 mod format;
 mod landing;
-mod path;
 
 pub use build::{Capture, CaptureFrames};
 pub use format::{Application, Arrival, Costs, Driver, HandOver, Interface, Moderation, Scenario, Traffic};
-pub use path::{SetError, set};
 
 use nic::document::{self, FileError};
-use toml::Table;
+use toml::{Table, Value};
 
 /// Keys that are set of which it is asked whether one is to blame: each question reads the scenario anew.
 const MOST_ASKED: usize = 32;
@@ -25,11 +23,7 @@ impl Scenario {
     }
 
     /// The same with values of keys replaced: `("interface.wan.ring", "4096")`. Errors: as before, or a key leads nowhere.
-    pub fn parse_with(
-        file: &str,
-        text: &str,
-        changes: &[(&str, toml::Value)],
-    ) -> Result<Scenario, FileError> {
+    pub fn parse_with(file: &str, text: &str, changes: &[(&str, Value)]) -> Result<Scenario, FileError> {
         // For its errors, which have lines.
         Scenario::parse(file, text)?;
         let table: Table = document::read(file, text)?;
@@ -43,7 +37,7 @@ impl Scenario {
             let mut table = table.clone();
             for (key, value) in changes.iter().filter(|(key, _)| Some(*key) != left_out) {
                 set(&mut table, key, value.clone())
-                    .map_err(|error| FileError::of(*key, error.to_string()).in_file(file))?;
+                    .map_err(|problem| FileError::of(*key, problem).in_file(file))?;
             }
             let read: Result<Scenario, _> = table.try_into();
             read.map_err(|error| {
@@ -72,4 +66,44 @@ fn blamed<'k>(
     };
     let alone = of(&Option::is_none);
     if alone.is_empty() { of(&|other| other.as_deref() != Some(problem)) } else { alone }
+}
+
+/// Sets the value of a key such as `traffic.line.arrival.poisson_pps`. Tables on the way have to be there; the last part
+/// may be new, since most keys have defaults. Errors: they are not.
+pub fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut at = table;
+    for (depth, part) in parts.iter().enumerate() {
+        let name = || parts[..=depth].join(".");
+        // Tables with defaults may be left out of a file; those with names of their own may not.
+        let optional = depth == 0 && ["costs", "driver", "hand_over", "gro"].contains(part);
+        let below = match at.contains_key(*part) || !optional {
+            true => at.get_mut(*part).ok_or_else(|| format!("the scenario has no `{}`", name()))?,
+            false => at.entry((*part).to_owned()).or_insert_with(|| Value::Table(Table::new())),
+        };
+        at = below
+            .as_table_mut()
+            .ok_or_else(|| format!("`{}` is a value and has nothing below it", name()))?;
+    }
+    at.insert(last.to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_followed_to_their_value() {
+        let mut table: Table = "cpus = 2\n[interface.wan]\nring = 256\n".parse().unwrap();
+        set(&mut table, "interface.wan.ring", Value::Integer(4096)).unwrap();
+        set(&mut table, "interface.wan.queues", Value::Integer(2)).unwrap();
+        set(&mut table, "costs.poll", Value::Float(1.5)).unwrap();
+        let text = table.to_string();
+        assert!(text.contains("ring = 4096") && text.contains("queues = 2") && text.contains("poll = 1.5"));
+        let wrong = |table: &mut Table, key: &str| set(table, key, Value::Integer(1)).unwrap_err();
+        assert_eq!(wrong(&mut table, "interface.lan.ring"), "the scenario has no `interface.lan`");
+        assert_eq!(wrong(&mut table, "cpus.0"), "`cpus` is a value and has nothing below it");
+    }
 }

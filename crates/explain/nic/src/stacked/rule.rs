@@ -3,59 +3,34 @@
 use std::fmt;
 
 /// What decided about a feature.
+#[expect(missing_docs, reason = "`entry` has the sentence of each")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The device does not offer it, tags or not.
     NotOffered,
-    /// The driver does not offer it for tagged frames.
     NotForTagged,
-    /// A device on a VLAN device inherits nothing.
     InheritsNothing,
-    /// It needs scatter-gather, which is missing.
     NeedsScatterGather,
-    /// It needs a checksum, which is missing.
     NeedsChecksum,
-    /// The stack's limit for several tags.
     StackLimit,
-    /// The limit for several tags, applied at a VLAN device in the middle of the stack.
     MiddleLimit,
-    /// The driver applies the limit for several tags itself.
     DriverLimit,
-    /// The checksum is described by place.
     ByPlace,
-    /// The look-up of the protocol finds IP.
     LookupFinds,
-    /// The look-up of the protocol ends at a tag.
     LookupEnds,
-    /// Each device passes it on.
     PassedOn,
-    /// The kernel segments.
     SoftwareSegments,
-    /// PPP offers it not.
     PppOffersNot,
-    /// PPP offers it.
     PppOffers,
-    /// A sum over the whole frame survives the removal of tags.
     SumSurvives,
-    /// PPP throws a sum over the frame away.
     PppDropsSum,
-    /// The device parses so far.
     DeviceParses,
-    /// The device does not parse so far.
     DeviceStops,
-    /// The dissector passes the tags.
     DissectorPasses,
-    /// The dissector ends at a tag.
     DissectorEnds,
-    /// The only tag is taken off by the device.
     TagTakenOff,
-    /// GRO passes tags.
     GroPassesTags,
-    /// GRO ends at a tag.
     GroEnds,
-    /// GRO ends at PPPoE.
     GroEndsAtPppoe,
-    /// There is nothing in the way.
     NoTags,
 }
 

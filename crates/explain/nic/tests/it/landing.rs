@@ -100,6 +100,24 @@ fn udp_is_hashed_on_addresses_by_default() {
     assert_eq!(landing.hash_type, HashType::UdpIpv4);
 }
 
+#[test]
+fn what_device_or_driver_refuse_is_refused() {
+    for (setup, problem) in [
+        (Setup { queues: Some(8), ..Setup::default() }, "i210 has 1 to 4 receive queues for RSS, not 8"),
+        (
+            Setup { fields: vec!["tcp4=sd".parse().unwrap()], ..Setup::default() },
+            "i210: hash fields of tcp4 cannot be changed (those of udp4, udp6 can)",
+        ),
+        (
+            Setup { queues: Some(2), table: Some([3; 128].into()), ..Setup::default() },
+            "indirection table: entry 0 names queue 3, and there are 2",
+        ),
+    ] {
+        let error = Receiver::new(lookup("i210").unwrap(), &setup).err().unwrap();
+        assert_eq!(error.to_string(), problem);
+    }
+}
+
 /// apu4 report: the driver's table is 0-63 → 0, 64-127 → 1; `ethtool -X equal 2` makes it 0,1,0,1.
 #[test]
 fn i211_table_is_half_and_half() {
@@ -141,7 +159,9 @@ fn i210_double_vlan_mode_turns_it_round() {
     let plain = frame(&[], 0x0800, &tcp());
     let usual = receiver("i210", &Setup::default());
     assert_eq!(land(&usual, &qinq).0.why, Why::Tags(vec![0x88a8, 0x8100]));
-    assert_eq!(land(&usual, &plain).1.hash_type, HashType::TcpIpv4);
+    for seen in [&plain, &frame(&[0x8100], 0x0800, &tcp())] {
+        assert_eq!(land(&usual, seen).1.hash_type, HashType::TcpIpv4);
+    }
     let double = receiver("i210+double-vlan", &Setup::default());
     assert_eq!(land(&double, &qinq).1.hash_type, HashType::TcpIpv4);
     assert_eq!(land(&double, &plain).1.hash_type, HashType::None);

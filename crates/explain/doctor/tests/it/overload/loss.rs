@@ -9,38 +9,34 @@ fn a_ring_that_overflows_now() {
         &(driver("eth0", "igb") + &rings("eth0", 4096, 256) + &at(1_000_000, 50)),
         &at(1_100_000, 2050),
     );
-    let finding = one(&report(&text), "ring-overflow");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Critical, Certainty::Certain), Some("eth0"))
-    );
-    assert!(states(
+    let finding = one(&text, "ring-overflow");
+    assert_eq!(about(&finding), (GRAVE, "eth0"));
+    states(
         &finding,
-        r#"RingFull(Loss { counter: Named("rx_missed_errors"), frames: 2000, when: Now, per_second: Some(1000.0), share: Some(0.0196"#
-    ));
-    assert!(quotes(&finding, "rx_missed_errors: 2050"));
+        r#"RingFull(Loss { counter: Named("rx_missed_errors"), frames: 2000, when: Now, per_second: Some(1000.0), share: Some(0.0196"#,
+    );
+    quotes(&finding, "rx_missed_errors: 2050");
     assert_eq!(commands(&finding, System::Linux), ["ethtool -G eth0 rx 1024"]);
 
     // The longest ring there is: no command is left.
     let longest = text.replace("RX:\t\t256", "RX:\t\t4096");
-    assert_eq!(one(&report(&longest), "ring-overflow").remedies, []);
+    assert_eq!(one(&longest, "ring-overflow").remedies, []);
     // Few of many: a warning.
     let few = samples(&at(1_000_000, 50), &at(1_100_000, 51));
-    assert_eq!(one(&report(&few), "ring-overflow").severity, Severity::Warning);
+    assert_eq!(one(&few, "ring-overflow").severity, Severity::Warning);
 }
 
 #[test]
 fn losses_of_the_past() {
     let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
-    let finding = one(&report(&at(1_000_000, 5000)), "ring-overflow");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
-    assert!(states(&finding, "frames: 5000, when: SinceStart, per_second: None, share: Some(0.0049"));
-    let rare = one(&report(&at(1_000_000, 50)), "ring-overflow");
+    let finding = weighed(&at(1_000_000, 5000), "ring-overflow", LIMITS);
+    states(&finding, "frames: 5000, when: SinceStart, per_second: None, share: Some(0.0049");
+    let rare = one(&at(1_000_000, 50), "ring-overflow");
     assert_eq!((rare.severity, rare.remedies.len()), (Severity::Info, 0));
     // Two samples, and none between them.
-    let still = one(&report(&samples(&at(1_000_000, 5000), &at(1_100_000, 5000))), "ring-overflow");
+    let still = one(&samples(&at(1_000_000, 5000), &at(1_100_000, 5000)), "ring-overflow");
     assert_eq!(still.severity, Severity::Info);
-    assert!(states(&still, "when: Before"));
+    states(&still, "when: Before");
 }
 
 #[test]
@@ -48,7 +44,7 @@ fn no_buffers_alone_lost_nothing_yet() {
     let at = |packets, empty| {
         statistics("eth0", &[("rx_packets", packets), ("rx_no_buffer_count", empty), ("rx_missed_errors", 0)])
     };
-    let finding = one(&report(&samples(&at(1_000_000, 0), &at(1_010_000, 3000))), "ring-overflow");
+    let finding = one(&samples(&at(1_000_000, 0), &at(1_010_000, 3000)), "ring-overflow");
     assert_eq!(finding.severity, Severity::Warning);
 }
 
@@ -66,11 +62,9 @@ fn a_full_cpu_is_the_cause_and_no_ring_is_offered() {
         &(base + &interrupts("eth0", &[5000, 0]) + &stat(1000, 1000) + &at(1_000_000, 0)),
         &(interrupts("eth0", &[9000, 0]) + &stat(1200, 1200) + &at(1_100_000, 4000)),
     );
-    let finding = one(&report(&text), "ring-overflow");
-    assert!(
-        states(&finding, "Load(Full { cpu: 0, idle: 0.0 })") && states(&finding, "LongerRingFills"),
-        "{finding:#?}"
-    );
+    let finding = one(&text, "ring-overflow");
+    states(&finding, "Load(Full { cpu: 0, idle: 0.0 })");
+    states(&finding, "LongerRingFills");
     assert_eq!(finding.remedies, []);
 }
 
@@ -78,12 +72,9 @@ fn a_full_cpu_is_the_cause_and_no_ring_is_offered() {
 fn nothing_lost_and_nothing_known() {
     let none =
         statistics("eth0", &[("rx_packets", 1_000_000), ("rx_missed_errors", 0), ("rx_no_buffer_count", 0)]);
-    assert_eq!(outcome(&report(&none), "ring-overflow").0, Outcome::Clear);
+    came_to(&none, "ring-overflow", Outcome::Clear);
     let unknown = driver("eth0", "igb");
-    assert_eq!(
-        outcome(&report(&unknown), "ring-overflow"),
-        (Outcome::InsufficientData, vec!["ethtool -S eth0".to_owned()])
-    );
+    insufficient(&unknown, "ring-overflow", &["ethtool -S eth0"]);
     assert!(report(&unknown).findings.iter().any(|finding| finding.id == "insufficient-data"));
 }
 
@@ -94,33 +85,27 @@ fn a_backlog_that_drops() {
         &(sysctl.to_owned() + &softnet(&[(1000, 0, 0), (1000, 0, 0)])),
         &softnet(&[(1000, 0, 0), (21_000, 800, 0)]),
     );
-    let finding = one(&report(&text), "backlog-drop");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Critical, Certainty::Certain), None)
-    );
-    assert!(states(
+    let finding = one(&text, "backlog-drop");
+    assert_eq!((weight(&finding), finding.interface.as_deref()), (GRAVE, None));
+    states(
         &finding,
-        "BacklogFull(Loss { counter: Backlog(1), frames: 800, when: Now, per_second: Some(400.0), share: Some(0.038"
-    ));
+        "BacklogFull(Loss { counter: Backlog(1), frames: 800, when: Now, per_second: Some(400.0), share: Some(0.038",
+    );
     assert_eq!(commands(&finding, System::Linux), ["sysctl -w net.core.netdev_max_backlog=2000"]);
     // Without the present depth there is no command: it might be a smaller one.
     let unknown =
         samples(&softnet(&[(1000, 0, 0), (1000, 0, 0)]), &softnet(&[(1000, 0, 0), (21_000, 800, 0)]));
-    let finding = one(&report(&unknown), "backlog-drop");
+    let finding = one(&unknown, "backlog-drop");
     assert_eq!(commands(&finding, System::Linux), [] as [&str; 0]);
-    assert!(offers(&finding, "Backlog { now: None }"));
+    offers(&finding, "Backlog { now: None }");
 }
 
 #[test]
 fn a_backlog_that_holds() {
-    assert_eq!(outcome(&report(&softnet(&[(1000, 0, 0), (1000, 0, 0)])), "backlog-drop").0, Outcome::Clear);
-    let rare = one(&report(&softnet(&[(10_000_000, 12, 0)])), "backlog-drop");
+    came_to(&softnet(&[(1000, 0, 0), (1000, 0, 0)]), "backlog-drop", Outcome::Clear);
+    let rare = one(&softnet(&[(10_000_000, 12, 0)]), "backlog-drop");
     assert_eq!((rare.severity, rare.remedies.len()), (Severity::Info, 0));
-    assert_eq!(
-        outcome(&report(&driver("eth0", "igb")), "backlog-drop"),
-        (Outcome::InsufficientData, vec!["cat /proc/net/softnet_stat".to_owned()])
-    );
+    insufficient(&driver("eth0", "igb"), "backlog-drop", &["cat /proc/net/softnet_stat"]);
 }
 
 #[test]
@@ -130,24 +115,17 @@ fn budgets_that_run_out() {
         &(sysctl.to_owned() + &softnet(&[(0, 0, 0), (0, 0, 0)])),
         &softnet(&[(200_000, 0, 600), (100_000, 0, 1)]),
     );
-    let finding = one(&report(&text), "time-squeeze");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
-    assert!(states(
-        &finding,
-        "Squeezed { cpu: 0, times: 600, frames: 200000, share: 0.9, per_second: Some(300.0) }"
-    ));
+    let finding = weighed(&text, "time-squeeze", LIMITS);
+    states(&finding, "Squeezed { cpu: 0, times: 600, frames: 200000, share: 0.9, per_second: Some(300.0) }");
     assert_eq!(
         commands(&finding, System::Linux),
         ["sysctl -w net.core.netdev_budget=600", "sysctl -w net.core.netdev_budget_usecs=4000"]
     );
     // A few: a remark without a remedy; a handful since boot: nothing.
-    let few = one(&report(&samples(&softnet(&[(0, 0, 0)]), &softnet(&[(200_000, 0, 3)]))), "time-squeeze");
+    let few = one(&samples(&softnet(&[(0, 0, 0)]), &softnet(&[(200_000, 0, 3)])), "time-squeeze");
     assert_eq!((few.severity, few.remedies.len()), (Severity::Info, 0));
-    assert_eq!(outcome(&report(&softnet(&[(1_000_000, 0, 7)])), "time-squeeze").0, Outcome::Clear);
-    assert_eq!(
-        outcome(&report(&driver("eth0", "igb")), "time-squeeze"),
-        (Outcome::InsufficientData, vec!["cat /proc/net/softnet_stat".to_owned()])
-    );
+    came_to(&softnet(&[(1_000_000, 0, 7)]), "time-squeeze", Outcome::Clear);
+    insufficient(&driver("eth0", "igb"), "time-squeeze", &["cat /proc/net/softnet_stat"]);
 }
 
 #[test]
@@ -159,7 +137,6 @@ fn an_interface_that_the_text_does_not_name() {
             assert!(!command.contains("  "), "{command}");
         }
     }
-    assert_eq!(one(&report(&at(5000)), "ring-overflow").severity, Severity::Warning);
-    let (became, lacks) = outcome(&report(&at(5000)), "moderation-off");
-    assert_eq!((became, lacks), (Outcome::InsufficientData, vec!["ethtool -c IFACE".to_owned()]));
+    assert_eq!(one(&at(5000), "ring-overflow").severity, Severity::Warning);
+    insufficient(&at(5000), "moderation-off", &["ethtool -c IFACE"]);
 }

@@ -24,41 +24,35 @@ fn loaded(driver_name: &str, usecs: u32, frames: u64, served: u64) -> String {
 #[test]
 fn an_interrupt_for_every_frame() {
     // As measured on an i211 at rx-usecs 0: about 50,000 frames a second, as many interrupts.
-    let finding = one(&report(&loaded("igb", 0, 100_000, 98_000)), "moderation-off");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Warning, Certainty::Certain), Some("eth0"))
-    );
-    assert!(states(&finding, "InterruptEach { interrupts: 49000.0, frames: 50000.0 }"));
-    assert!(quotes(&finding, "rx-usecs: 0"));
+    let finding = one(&loaded("igb", 0, 100_000, 98_000), "moderation-off");
+    assert_eq!(about(&finding), (LIMITS, "eth0"));
+    states(&finding, "InterruptEach { interrupts: 49000.0, frames: 50000.0 }");
+    quotes(&finding, "rx-usecs: 0");
     assert_eq!(commands(&finding, System::Linux), ["ethtool -C eth0 rx-usecs 3"]);
     // A driver without a profile: what 0 means to it is not known, and no command.
-    let finding = one(&report(&loaded("e1000", 0, 100_000, 98_000)), "moderation-off");
-    assert_eq!((weight(&finding), finding.remedies.len()), ((Severity::Warning, Certainty::Possible), 0));
+    let finding = one(&loaded("e1000", 0, 100_000, 98_000), "moderation-off");
+    assert_eq!((weight(&finding), finding.remedies.len()), (MAYBE, 0));
 }
 
 #[test]
 fn moderation_that_works_or_does_not_matter() {
     // 160,000 frames a second at rx-usecs 3 took about 16,000 interrupts.
-    assert_eq!(outcome(&report(&loaded("igb", 3, 320_000, 32_000)), "moderation-off").0, Outcome::Clear);
+    came_to(&loaded("igb", 3, 320_000, 32_000), "moderation-off", Outcome::Clear);
     // Few frames: each has its interrupt whatever the setting.
-    let idle = one(&report(&loaded("igb", 0, 4000, 4000)), "moderation-off");
+    let idle = one(&loaded("igb", 0, 4000, 4000), "moderation-off");
     assert_eq!((idle.severity, idle.remedies.len()), (Severity::Info, 0));
     // virtio's default is 0.
     let default = driver("eth0", "virtio_net") + &coalesce("eth0", "off", 0, 0);
-    assert_eq!(outcome(&report(&default), "moderation-off").0, Outcome::Clear);
+    came_to(&default, "moderation-off", Outcome::Clear);
 }
 
 #[test]
 fn zeros_of_an_emulated_card_are_unknown() {
     let zeros = driver("eth0", "e1000") + &coalesce("eth0", "off", 0, 0);
-    let (outcome_of, lacks) = outcome(&report(&zeros), "moderation-off");
+    let (outcome_of, lacks) = outcome(&zeros, "moderation-off");
     assert_eq!(outcome_of, Outcome::InsufficientData);
     assert_eq!(lacks, ["cat /proc/interrupts (twice)", "ethtool -S eth0 (twice)"]);
-    assert_eq!(
-        outcome(&report(&driver("eth0", "igb")), "moderation-off"),
-        (Outcome::InsufficientData, vec!["ethtool -c eth0".to_owned()])
-    );
+    insufficient(&driver("eth0", "igb"), "moderation-off", &["ethtool -c eth0"]);
 }
 
 fn held_back(driver_name: &str, adaptive: &str, usecs: u32, frames: u32, ring: u32) -> String {
@@ -71,13 +65,13 @@ fn held_back(driver_name: &str, adaptive: &str, usecs: u32, frames: u32, ring: u
 #[test]
 fn interrupts_held_back_for_longer_than_the_ring() {
     // 1 Gbit/s for 10 ms: 812 frames of 1518 bytes, 14880 of 64.
-    let finding = one(&report(&held_back("igb", "off", 10_000, 0, 256)), "moderation-long");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
-    assert!(states(&finding, "Burst { usecs: 10000, mbps: 1000, full: 812, small: 14880, entries: 256 }"));
+    let finding = weighed(&held_back("igb", "off", 10_000, 0, 256), "moderation-long", MAYBE);
+    states(&finding, "Burst { usecs: 10000, mbps: 1000, full: 812, small: 14880, entries: 256 }");
     assert_eq!(commands(&finding, System::Linux), ["ethtool -C eth0 rx-usecs 3"]);
-    assert!(quotes(&finding, "rx-usecs: 10000") && quotes(&finding, "Speed: 1000Mb/s"));
+    quotes(&finding, "rx-usecs: 10000");
+    quotes(&finding, "Speed: 1000Mb/s");
     // Only floods of small frames: a remark.
-    let small = one(&report(&held_back("igb", "off", 250, 0, 256)), "moderation-long");
+    let small = one(&held_back("igb", "off", 250, 0, 256), "moderation-long");
     assert_eq!((small.severity, small.remedies.len()), (Severity::Info, 0));
 }
 
@@ -90,13 +84,12 @@ fn intervals_that_fit_or_are_none() {
         ("tg3", "off", 1000, 5, 200),
     ] {
         let text = held_back(driver_name, adaptive, usecs, frames, ring);
-        assert_eq!(outcome(&report(&text), "moderation-long").0, Outcome::Clear, "{driver_name} {usecs}");
+        came_to(&text, "moderation-long", Outcome::Clear);
     }
-    let (became, lacks) =
-        outcome(&report(&(driver("eth0", "igb") + &coalesce("eth0", "off", 500, 0))), "moderation-long");
-    assert_eq!(
-        (became, lacks),
-        (Outcome::InsufficientData, vec!["ethtool -g eth0".to_owned(), "ethtool eth0".to_owned()])
+    insufficient(
+        &(driver("eth0", "igb") + &coalesce("eth0", "off", 500, 0)),
+        "moderation-long",
+        &["ethtool -g eth0", "ethtool eth0"],
     );
 }
 
@@ -117,21 +110,17 @@ fn netbsd(level: u32, depth: u32, drops: u32, rate: u32) -> String {
 fn levels_of_bge() {
     let busy = report(&netbsd(0, 256, 0, 14_000));
     let finding = one(&busy, "moderation-off");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Warning, Certainty::Possible), Some("bge0"))
-    );
+    assert_eq!(about(&finding), (MAYBE, "bge0"));
     assert_eq!(
         commands(&finding, System::NetBsd),
         ["sysctl -w net.inet.ip.ifq.maxlen=512", "sysctl -w hw.bge.rx_lvl=4"]
     );
-    assert_eq!(outcome(&report(&netbsd(4, 512, 0, 14_000)), "moderation-off").0, Outcome::Clear);
-    assert_eq!(outcome(&report(&netbsd(0, 256, 0, 900)), "moderation-off").0, Outcome::Clear);
+    came_to(&netbsd(4, 512, 0, 14_000), "moderation-off", Outcome::Clear);
+    came_to(&netbsd(0, 256, 0, 900), "moderation-off", Outcome::Clear);
     // Level 6: bursts of 46 frames, one interface.
-    let finding = one(&report(&netbsd(6, 40, 12, 900)), "moderation-long");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
+    let finding = weighed(&netbsd(6, 40, 12, 900), "moderation-long", LIMITS);
     assert_eq!(commands(&finding, System::NetBsd), ["sysctl -w net.inet.ip.ifq.maxlen=512"]);
-    assert_eq!(outcome(&report(&netbsd(6, 256, 0, 900)), "moderation-long").0, Outcome::Clear);
+    came_to(&netbsd(6, 256, 0, 900), "moderation-long", Outcome::Clear);
 }
 
 #[test]
@@ -139,6 +128,6 @@ fn a_driver_without_moderation() {
     // ethtool 6.x, of a driver without get_coalesce.
     let text = driver("v0", "veth") + "$ ethtool -c v0\nnetlink error: Operation not supported\n";
     for id in ["moderation-off", "moderation-long"] {
-        assert_eq!(outcome(&report(&text), id).0, Outcome::DoesNotApply, "{id}");
+        came_to(&text, id, Outcome::DoesNotApply);
     }
 }

@@ -45,14 +45,10 @@ fn pppoe() -> String {
 
 /// Two stacked VLANs there in its place.
 fn qinq() -> String {
-    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1508 xdp qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
-        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
-        3: eth0.100@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
-        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
-        vlan protocol 802.1ad id 100 <REORDER_HDR>\n\
-        4: eth0.100.7@eth0.100: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
-        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
-        vlan protocol 802.1Q id 7 <REORDER_HDR>\n";
+    let inner = "vlan protocol 802.1Q id 7 <REORDER_HDR>";
+    let link =
+        links(&[("eth0", 1500, ""), ("eth0.100@eth0", 1500, AD100), ("eth0.100.7@eth0.100", 1500, inner)]);
+    let link = with_program(&link, "xdp");
     format!("{}{link}{}", device("eth0", "igb", "8086:1533"), one_each("eth0"))
         + &queues("eth0", &[2_000_000, 0, 0, 0])
 }
@@ -62,43 +58,33 @@ fn all_commands(finding: &Finding) -> Vec<&str> {
     finding.remedies.iter().flat_map(|remedy| remedy.commands.iter().map(String::as_str)).collect()
 }
 
-fn offers(report: &Report, command: &str) -> bool {
+fn is_offered(report: &Report, command: &str) -> bool {
     report.findings.iter().flat_map(all_commands).any(|offered| offered.contains(command))
 }
 
 #[test]
 fn what_is_steered_is_no_limit_and_is_not_offered_again() {
     let before = report(&pppoe());
-    assert!(offers(&before, "rxlane steer up") && offers(&before, "rps_cpus"));
+    assert!(is_offered(&before, "rxlane steer up") && is_offered(&before, "rps_cpus"));
     let after = report(&(pppoe() + &shown(&steered())));
     for id in ["pppoe-unhashed", "one-queue-hot"] {
         assert_eq!(weight(&one(&before, id)), LIMITS, "{id}");
-        let finding = one(&after, id);
-        assert_eq!(weight(&finding), CALM, "{finding:#?}");
-        assert!(
-            states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97"),
-            "{finding:#?}"
-        );
-        assert!(
-            quotes(&finding, r#""mode": "native""#) && quotes(&finding, r#""frames": 1950000"#),
-            "{finding:#?}"
-        );
+        let finding = weighed(&after, id, CALM);
+        states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97");
+        quotes(&finding, r#""mode": "native""#);
+        quotes(&finding, r#""frames": 1950000"#);
         assert!(finding.remedies.is_empty(), "{finding:#?}");
     }
-    assert_eq!(outcome(&before, "rps-off").0, Outcome::Found);
-    assert_eq!(outcome(&after, "rps-off").0, Outcome::Clear);
-    assert!(!offers(&after, "rxlane steer") && !offers(&after, "rps_cpus"), "{:#?}", after.findings);
+    came_to(&before, "rps-off", Outcome::Found);
+    came_to(&after, "rps-off", Outcome::Clear);
+    assert!(!is_offered(&after, "rxlane steer") && !is_offered(&after, "rps_cpus"), "{:#?}", after.findings);
     assert_eq!(
         after.interfaces[0].steering.as_ref().map(|row| (row.mode, row.cpus.len())),
         Some(("native", 3))
     );
     let qinq = report(&(qinq() + &shown(&steered())));
-    let finding = one(&qinq, "qinq-unhashed");
-    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
-    assert!(
-        states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97"),
-        "{finding:#?}"
-    );
+    let finding = remark(&qinq, "qinq-unhashed");
+    states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97");
 }
 
 #[test]
@@ -113,17 +99,16 @@ fn a_machine_that_steers_is_healthy() {
     let softirqs = "$ cat /proc/softirqs\n                    CPU0       CPU1       CPU2       CPU3\n      \
                     NET_RX:    2000000        100        100        100\n       TIMER:       9000       9000       9000       9000\n";
     let text = pppoe() + softirqs + &softnet([100, 650_000, 640_000, 660_000]);
-    let before = one(&report(&text), "softirq-one-cpu");
+    let before = one(&text, "softirq-one-cpu");
     assert_ne!(before.severity, Severity::Info, "{before:#?}");
     let after = report(&(text + &shown(&steered())));
     // The frames say on which CPUs they were taken up, where the softirq is the driver's alone.
-    assert_eq!(outcome(&after, "softirq-one-cpu").0, Outcome::Clear, "{:#?}", after.findings);
+    came_to(&after, "softirq-one-cpu", Outcome::Clear);
     assert_eq!(after.verdict, Verdict::Healthy, "{:#?}", after.findings);
     assert!(after.summary.steered);
     let without = report(&(pppoe() + softirqs + &shown(&steered())));
-    let finding = one(&without, "softirq-one-cpu");
-    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
-    assert!(states(&finding, "uncounted: true"), "{finding:#?}");
+    let finding = remark(&without, "softirq-one-cpu");
+    states(&finding, "uncounted: true");
 }
 
 #[test]
@@ -133,11 +118,10 @@ fn between_two_samples_what_was_before_does_not_count() {
     let first = status("native", &cpus(0), &[("steered", 0), ("class-left", 9_000_000)]);
     let second = status("native", &cpus(1_000), &[("steered", 3_000), ("class-left", 9_000_100)]);
     let text = |status: &Value| format!("{}{}", pppoe(), shown(status));
-    let finding = one(&reports(&[&text(&first), &text(&second)], None), "one-queue-hot");
-    assert_eq!(weight(&finding), CALM, "{finding:#?}");
-    assert!(states(&finding, "share: Some((0.96") && states(&finding, "Sample))"));
-    let finding = one(&report(&text(&second)), "one-queue-hot");
-    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
+    let finding = weighed(&reports(&[&text(&first), &text(&second)], None), "one-queue-hot", CALM);
+    states(&finding, "share: Some((0.96");
+    states(&finding, "Sample))");
+    weighed(&text(&second), "one-queue-hot", LIMITS);
 }
 
 #[test]
@@ -145,24 +129,23 @@ fn off_is_as_if_nobody_had_looked() {
     let off =
         json!({"schema": "rxlane.steer/1", "interface": "eth0", "mode": "off", "cpus": [], "reasons": []});
     let report = report(&(pppoe() + &shown(&off)));
-    assert_eq!(weight(&one(&report, "pppoe-unhashed")), LIMITS);
-    assert!(offers(&report, "rxlane steer up"), "{:#?}", report.findings);
+    weighed(&report, "pppoe-unhashed", LIMITS);
+    assert!(is_offered(&report, "rxlane steer up"), "{:#?}", report.findings);
     assert_eq!(report.interfaces[0].steering.as_ref().map(|row| row.mode), Some("off"));
 }
 
 #[test]
 fn in_generic_mode_it_deals_and_the_mode_is_the_finding() {
-    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdpgeneric qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
-                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n";
+    let link = with_program(&links(&[("eth0", 1500, "")]), "xdpgeneric");
     let mut status = steered();
     status["mode"] = "generic".into();
-    let report = report(&(pppoe() + link + &shown(&status)));
-    let finding = one(&report, "pppoe-unhashed");
-    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
-    assert!(states(&finding, "generic: true"), "{finding:#?}");
+    let report = report(&(pppoe() + &link + &shown(&status)));
+    let finding = remark(&report, "pppoe-unhashed");
+    states(&finding, "generic: true");
     let generic = one(&report, "xdp-generic-only");
     assert_eq!(all_commands(&generic), ["rxlane steer down eth0", "rxlane steer up eth0"], "{generic:#?}");
-    assert!(quotes(&generic, r#""mode": "generic""#) && quotes(&generic, "xdpgeneric"));
+    quotes(&generic, r#""mode": "generic""#);
+    quotes(&generic, "xdpgeneric");
 }
 
 #[test]
@@ -171,18 +154,15 @@ fn a_cpu_that_drops_or_takes_everything_is_looked_at() {
         status("native", &[(1, 1_900_000, 40_000), (2, 5_000, 0), (3, 5_000, 0)], &[("steered", 1_950_000)]);
     let report_on = |status: &Value| report(&(pppoe() + &shown(status)));
     let finding = one(&report_on(&status), "one-queue-hot");
-    assert!(states(&finding, "TargetTakes { cpu: 1, share: 0.99"), "{finding:#?}");
+    states(&finding, "TargetTakes { cpu: 1, share: 0.99");
     assert_eq!(
         all_commands(&finding),
         ["rxlane steer status eth0", "rxlane steer down eth0", "rxlane steer up eth0 --rebalance"]
     );
     let drops = one(&report_on(&status), "backlog-drop");
-    assert_eq!((weight(&drops), drops.interface.as_deref()), (LIMITS, Some("eth0")), "{drops:#?}");
-    assert!(
-        states(&drops, r#"counter: Target { interface: "eth0", cpu: 1 }, frames: 40000"#)
-            && quotes(&drops, "40000"),
-        "{drops:#?}"
-    );
+    assert_eq!(about(&drops), (LIMITS, "eth0"));
+    states(&drops, r#"counter: Target { interface: "eth0", cpu: 1 }, frames: 40000"#);
+    quotes(&drops, "40000");
     assert_eq!(all_commands(&drops), ["rxlane steer status eth0"]);
     assert_eq!(report_on(&status).verdict, Verdict::Limited);
     // Who rebalances already has one flow, or is at it.
@@ -194,11 +174,11 @@ fn a_cpu_that_drops_or_takes_everything_is_looked_at() {
 #[test]
 fn a_full_cpu_is_a_limit_all_the_same() {
     let full = pppoe() + &load(0, 96.0, 2.0);
-    let finding = one(&report(&(full.clone() + &shown(&steered()))), "one-queue-hot");
+    let finding = one(&(full.clone() + &shown(&steered())), "one-queue-hot");
     assert_eq!((weight(&finding), finding.remedies.len()), (GRAVE, 0), "{finding:#?}");
-    assert!(states(&finding, "DriverWorkRemains { cpu: 0 }"), "{finding:#?}");
+    states(&finding, "DriverWorkRemains { cpu: 0 }");
     let with_zero = status("native", &[(0, 900_000, 0), (1, 900_000, 0)], &[("steered", 1_800_000)]);
-    let finding = one(&report(&(full + &shown(&with_zero))), "pppoe-unhashed");
+    let finding = one(&(full + &shown(&with_zero)), "pppoe-unhashed");
     assert_eq!(
         all_commands(&finding),
         ["rxlane steer down eth0", "rxlane steer up eth0 --cpus 1"],
@@ -208,49 +188,46 @@ fn a_full_cpu_is_a_limit_all_the_same() {
     let target =
         "$ top -b -n 1\n%Cpu1  :  0.5 us, 95.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi,  2.5 si,  0.0 st\n";
     let uneven = status("native", &[(1, 1_500_000, 0), (2, 300_000, 0)], &[("steered", 1_800_000)]);
-    let finding = one(&report(&(pppoe() + target + &shown(&uneven))), "one-queue-hot");
-    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
-    assert!(quotes(&finding, "95.0 sy") && states(&finding, "TargetBusy { cpu: 1"), "{finding:#?}");
+    let finding = weighed(&(pppoe() + target + &shown(&uneven)), "one-queue-hot", LIMITS);
+    quotes(&finding, "95.0 sy");
+    states(&finding, "TargetBusy { cpu: 1");
 }
 
 #[test]
 fn steering_that_leaves_the_frames_is_looked_at_before_more_is_added() {
     let left =
         status("native", &[(1, 10_000, 0), (2, 10_000, 0)], &[("steered", 20_000), ("truncated", 1_900_000)]);
-    let finding = one(&report(&(pppoe() + &shown(&left))), "pppoe-unhashed");
-    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
-    assert!(states(&finding, r#"reason: Some("truncated")"#), "{finding:#?}");
-    assert!(quotes(&finding, r#""reason": "truncated""#), "{finding:#?}");
+    let finding = weighed(&(pppoe() + &shown(&left)), "pppoe-unhashed", LIMITS);
+    states(&finding, r#"reason: Some("truncated")"#);
+    quotes(&finding, r#""reason": "truncated""#);
     assert_eq!(all_commands(&finding), ["rxlane steer status eth0", "rxlane steer check eth0"]);
     let mut other = steered();
     other["classes"] = json!(["plain"]);
-    let finding = one(&report(&(pppoe() + &shown(&other))), "pppoe-unhashed");
-    assert!(states(&finding, r#"SteersOtherClasses { classes: ["plain"] }"#), "{finding:#?}");
+    let finding = one(&(pppoe() + &shown(&other)), "pppoe-unhashed");
+    states(&finding, r#"SteersOtherClasses { classes: ["plain"] }"#);
     assert_eq!(all_commands(&finding), ["rxlane steer down eth0", "rxlane steer up eth0"]);
 }
 
 #[test]
 fn a_program_that_could_not_be_asked_leaves_it_open() {
-    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdp qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
-                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n";
+    let link = with_program(&links(&[("eth0", 1500, "")]), "xdp");
     let refused = "$ rxlane steer status eth0 --json\n# not read: it requires root to read\n";
     let report_of = |more: &str| report(&format!("{}{link}{more}", pppoe()));
     for id in ["pppoe-unhashed", "one-queue-hot"] {
-        let finding = one(&report_of(refused), id);
-        assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible), "{finding:#?}");
-        assert!(states(&finding, "it requires root to read"), "{finding:#?}");
+        let finding = weighed(&report_of(refused), id, MAYBE);
+        states(&finding, "it requires root to read");
         assert_eq!(all_commands(&finding), ["rxlane steer status eth0"]);
         // Where nobody asked, a program is any program.
-        assert_eq!(weight(&one(&report_of(""), id)), LIMITS);
+        weighed(&report_of(""), id, LIMITS);
     }
-    assert_eq!(outcome(&report_of(refused), "rps-off").0, Outcome::InsufficientData);
+    came_to(&report_of(refused), "rps-off", Outcome::InsufficientData);
 }
 
 #[test]
 fn rps_after_steering_is_named() {
     let text = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &shown(&steered());
-    let finding = one(&report(&text), "pppoe-unhashed");
-    assert!(states(&finding, "RpsAgain { cpus: [1, 2, 3] }"), "{finding:#?}");
+    let finding = one(&text, "pppoe-unhashed");
+    states(&finding, "RpsAgain { cpus: [1, 2, 3] }");
 }
 
 #[test]
@@ -283,10 +260,9 @@ fn a_full_target_of_few_frames_is_no_limit() {
         )
     };
     // The CPU is full at either count, and only one of them can have filled it.
-    assert_eq!(weight(&one(&report(&few(5_000_000)), "one-queue-hot")), LIMITS);
+    weighed(&few(5_000_000), "one-queue-hot", LIMITS);
     let after = report(&few(60_000));
-    let finding = one(&after, "one-queue-hot");
-    assert_eq!(weight(&finding), CALM, "{finding:#?}");
-    assert!(states(&finding, "Little(Total)"), "{finding:#?}");
+    let finding = weighed(&after, "one-queue-hot", CALM);
+    states(&finding, "Little(Total)");
     assert_ne!(after.verdict, Verdict::Limited);
 }

@@ -11,9 +11,9 @@ fn i210(name: &str) -> String {
 #[test]
 fn pppoe_on_an_i210_wants_rps_without_the_cpu_that_takes_the_interrupt() {
     let text = format!("{}{}{}", i210("enp1s0"), session("enp1s0"), one_each("enp1s0"));
-    let finding = one(&report(&text), "pppoe-unhashed");
-    assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("enp1s0")));
-    assert!(quotes(&finding, "00002A00 02:00:00:00:00:01"), "{finding:#?}");
+    let finding = one(&text, "pppoe-unhashed");
+    assert_eq!(about(&finding), (LIMITS, "enp1s0"));
+    quotes(&finding, "00002A00 02:00:00:00:00:01");
     assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"]);
     // Its own system first; what another has is told, too.
     assert!(
@@ -23,18 +23,14 @@ fn pppoe_on_an_i210_wants_rps_without_the_cpu_that_takes_the_interrupt() {
         ),
         "{finding:#?}"
     );
-    assert!(offers(&finding, "NoSample"), "{finding:#?}");
+    offers(&finding, "NoSample");
 }
 
 #[test]
 fn a_session_on_a_vlan_is_its_device_s() {
-    let link = "$ ip -d link\n2: enp1s0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
-                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
-                3: enp1s0.35@enp1s0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
-                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
-                vlan protocol 802.1Q id 35 <REORDER_HDR>\n";
+    let link = links(&[("enp1s0", 1500, ""), ("enp1s0.35@enp1s0", 1500, Q35)]);
     let text = format!("{}{link}{}", i210("enp1s0"), session("enp1s0.35"));
-    assert_eq!(one(&report(&text), "pppoe-unhashed").interface.as_deref(), Some("enp1s0"));
+    assert_eq!(one(&text, "pppoe-unhashed").interface.as_deref(), Some("enp1s0"));
 }
 
 #[test]
@@ -42,20 +38,17 @@ fn the_load_of_the_queue_s_cpu_decides() {
     let text = |softirq, idle| {
         format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), load(0, softirq, idle))
     };
-    let full = one(&report(&text(96.0, 2.5)), "pppoe-unhashed");
-    assert_eq!(weight(&full), GRAVE);
-    assert!(quotes(&full, "96.0 si"), "{full:#?}");
-    let idle = one(&report(&text(8.0, 90.5)), "pppoe-unhashed");
-    assert_eq!((weight(&idle), idle.remedies.len()), (CALM, 0));
-    assert!(states(&idle, "Load(Room"), "{idle:#?}");
+    let full = weighed(&text(96.0, 2.5), "pppoe-unhashed", GRAVE);
+    quotes(&full, "96.0 si");
+    let idle = remark(&text(8.0, 90.5), "pppoe-unhashed");
+    states(&idle, "Load(Room");
 }
 
 #[test]
 fn rps_that_spreads_already_leaves_nothing_to_do() {
     let text = format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), mask("eth0", 0, "e"));
-    let finding = one(&report(&text), "pppoe-unhashed");
-    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0));
-    assert!(states(&finding, "RpsSpreads { cpus: [1, 2, 3] }"), "{finding:#?}");
+    let finding = remark(&text, "pppoe-unhashed");
+    states(&finding, "RpsSpreads { cpus: [1, 2, 3] }");
 }
 
 #[test]
@@ -66,10 +59,10 @@ fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
                 class      = network\n    subclass   = ethernet\n\
                 $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
                 root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
-    let finding = one(&report(text), "pppoe-unhashed");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    let finding = weighed(text, "pppoe-unhashed", MAYBE);
     assert_eq!(finding.interface.as_deref(), Some("igb0"));
-    assert!(quotes(&finding, "mpd5") && quotes(&finding, "device=0x1533"), "{finding:#?}");
+    quotes(&finding, "mpd5");
+    quotes(&finding, "device=0x1533");
     let for_freebsd = commands(&finding, System::FreeBsd);
     for command in [
         "sysctl net.isr.dispatch=deferred",
@@ -85,9 +78,8 @@ fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
 #[test]
 fn a_traffic_sample_proves_pppoe_and_predicts_the_spread() {
     let text = format!("{}{}", i210("eth0"), one_each("eth0"));
-    let finding = one(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed");
-    assert_eq!(weight(&finding), LIMITS);
-    assert!(quotes(&finding, "of 4,000 frames"), "{finding:#?}");
+    let finding = weighed(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed", LIMITS);
+    quotes(&finding, "of 4,000 frames");
     let Some(Forecast::Sample { after, before, .. }) = finding.remedies[0].forecast else {
         panic!("{finding:#?}")
     };
@@ -101,7 +93,7 @@ fn a_traffic_sample_proves_pppoe_and_predicts_the_spread() {
 #[test]
 fn the_model_says_what_dealing_would_bring_and_what_it_assumes() {
     let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
-    let finding = one(&report(&text), "pppoe-unhashed");
+    let finding = one(&text, "pppoe-unhashed");
     let [rps, xdp, netisr] = &finding.remedies[..] else { panic!("{finding:#?}") };
     let (of_rps, of_xdp) = (modelled(rps), modelled(xdp));
     // Four CPUs: 5,070 instructions over 2,090 and over 1,790 (docs/measurements/steering.md).
@@ -113,7 +105,7 @@ fn the_model_says_what_dealing_would_bring_and_what_it_assumes() {
     // Nobody has counted what netisr costs.
     assert_eq!(netisr.model, None, "{netisr:#?}");
     // Where CPUs are not counted, there is no telling between how many frames are dealt.
-    let uncounted = one(&report(&format!("{}{}", i210("eth0"), session("eth0"))), "pppoe-unhashed");
+    let uncounted = one(&format!("{}{}", i210("eth0"), session("eth0")), "pppoe-unhashed");
     assert!(uncounted.remedies.iter().all(|remedy| remedy.model.is_none()), "{uncounted:#?}");
 }
 
@@ -133,33 +125,27 @@ fn flows_of_the_sample_decide_what_the_model_expects() {
 
 #[test]
 fn what_is_not_known_of_the_device_is_not_claimed() {
-    let lacks = report(&format!("{}{}", session("eth0"), one_each("eth0")));
-    let (outcome, commands) = outcome(&lacks, "pppoe-unhashed");
-    assert_eq!(outcome, Outcome::InsufficientData);
-    assert_eq!(commands, ["ethtool -i eth0", "lspci -nn"]);
+    let unknown = format!("{}{}", session("eth0"), one_each("eth0"));
+    insufficient(&unknown, "pppoe-unhashed", &["ethtool -i eth0", "lspci -nn"]);
     // One hot queue makes it possible.
     let text = format!("{}{}", session("eth0"), queues("eth0", &[9_000_000, 11, 8, 2]));
-    let finding = one(&report(&text), "pppoe-unhashed");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
-    assert!(quotes(&finding, "rx_queue_0_packets: 9000000"), "{finding:#?}");
+    let finding = weighed(&text, "pppoe-unhashed", MAYBE);
+    quotes(&finding, "rx_queue_0_packets: 9000000");
 }
 
 #[test]
 fn even_queues_make_it_a_remark() {
-    let text =
-        format!("{}{}{}", i210("eth0"), session("eth0"), queues("eth0", &[41_000, 40_000, 39_000, 40_000]));
-    assert_eq!(weight(&one(&report(&text), "pppoe-unhashed")), CALM);
-    let text =
-        format!("{}{}{}", i210("eth0"), session("eth0"), queues("eth0", &[160_000, 40_000, 39_000, 40_000]));
-    assert_eq!(weight(&one(&report(&text), "pppoe-unhashed")), LIMITS);
+    for (first, weight) in [(41_000, CALM), (160_000, LIMITS)] {
+        let queues = queues("eth0", &[first, 40_000, 39_000, 40_000]);
+        weighed(&(i210("eth0") + &session("eth0") + &queues), "pppoe-unhashed", weight);
+    }
 }
 
 #[test]
 fn nothing_to_say_without_pppoe_or_where_there_is_one_queue() {
-    let without = report(&format!("{}{}", i210("eth0"), one_each("eth0")));
-    assert_eq!(outcome(&without, "pppoe-unhashed").0, Outcome::DoesNotApply);
-    let single = report(&format!("{}{}", device("eth0", "e1000e", "8086:15b8"), session("eth0")));
-    assert_eq!(outcome(&single, "pppoe-unhashed").0, Outcome::DoesNotApply);
+    for text in [i210("eth0") + &one_each("eth0"), device("eth0", "e1000e", "8086:15b8") + &session("eth0")] {
+        came_to(&text, "pppoe-unhashed", Outcome::DoesNotApply);
+    }
 }
 
 /// `netstat -Q` of the if_pppoe project's test fixtures, counters restated: the difference of ether on CPU 0 is what
@@ -189,11 +175,11 @@ fn netisr_shows_pppoe_delivered_on_one_cpu() {
         [53119, 52280, 26911, 3_696_368],
         [22267, 0, 399_297, 165_034],
     );
-    let finding = one(&reports(&[&before, &after], None), "pppoe-unhashed");
-    assert_eq!(weight(&finding), (Severity::Info, Certainty::Possible));
-    assert!(states(&finding, "PppoeOnOneCpu { cpu: 0, frames: 560189"), "{finding:#?}");
-    assert!(states(&finding, "workers: [2, 3], of: 4"), "{finding:#?}");
-    assert!(quotes(&finding, "641019") && quotes(&finding, "399297"), "{finding:#?}");
+    let finding = weighed(&reports(&[&before, &after], None), "pppoe-unhashed", HINT);
+    states(&finding, "PppoeOnOneCpu { cpu: 0, frames: 560189");
+    states(&finding, "workers: [2, 3], of: 4");
+    quotes(&finding, "641019");
+    quotes(&finding, "399297");
     // The first sample alone: nearly all of so little was done before PPPoE had its own protocol.
     assert_eq!(
         found(&report(&before), "pppoe-unhashed").iter().filter(|f| f.severity != Severity::Info).count(),
@@ -202,24 +188,17 @@ fn netisr_shows_pppoe_delivered_on_one_cpu() {
 }
 
 fn stacked(outer: &str) -> String {
-    format!(
-        "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
-         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
-         3: svc@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
-         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
-         vlan protocol {outer} id 100 <REORDER_HDR>\n\
-         4: cust@svc: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
-         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
-         vlan protocol 802.1Q id 200 <REORDER_HDR>\n"
-    )
+    let service = format!("vlan protocol {outer} id 100 <REORDER_HDR>");
+    let customer = "vlan protocol 802.1Q id 200 <REORDER_HDR>";
+    links(&[("eth0", 1500, ""), ("svc@eth0", 1500, &service), ("cust@svc", 1500, customer)])
 }
 
 #[test]
 fn two_tags_on_an_i210() {
     let text = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
-    let finding = one(&report(&text), "qinq-unhashed");
-    assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("eth0")));
-    assert!(quotes(&finding, "id 200"), "{finding:#?}");
+    let finding = one(&text, "qinq-unhashed");
+    assert_eq!(about(&finding), (LIMITS, "eth0"));
+    quotes(&finding, "id 200");
     assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
 }
 
@@ -227,27 +206,25 @@ fn two_tags_on_an_i210() {
 fn two_tags_on_a_device_that_spreads_are_no_finding() {
     // The counters of an unknown device show that frames spread.
     let text = format!("{}{}", stacked("802.1Q"), queues("eth0", &[400_000, 380_000, 390_000, 401_000]));
-    assert_eq!(outcome(&report(&text), "qinq-unhashed").0, Outcome::Clear);
-    let lacks = report(&stacked("802.1Q"));
-    assert_eq!(outcome(&lacks, "qinq-unhashed").0, Outcome::InsufficientData);
-    let one_tag = report(&format!("{}{}", i210("eth0"), session("eth0")));
-    assert_eq!(outcome(&one_tag, "qinq-unhashed").0, Outcome::DoesNotApply);
+    came_to(&text, "qinq-unhashed", Outcome::Clear);
+    came_to(&stacked("802.1Q"), "qinq-unhashed", Outcome::InsufficientData);
+    came_to(&(i210("eth0") + &session("eth0")), "qinq-unhashed", Outcome::DoesNotApply);
 }
 
 /// A capture on a PPP interface, or on another port, does not unsay the sessions.
 #[test]
 fn a_sample_without_pppoe_does_not_outweigh_a_session() {
     let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
-    let finding = one(&reports(&[&text], Some(scenario("untagged", 1000))), "pppoe-unhashed");
-    assert_eq!(weight(&finding), LIMITS);
-    assert!(states(&finding, "InSample { what: Pppoe, share: 0.0 }"), "{finding:#?}");
-    assert!(quotes(&finding, "00002A00") && !quotes(&finding, "0 % of"), "{finding:#?}");
+    let finding = weighed(&reports(&[&text], Some(scenario("untagged", 1000))), "pppoe-unhashed", LIMITS);
+    states(&finding, "InSample { what: Pppoe, share: 0.0 }");
+    quotes(&finding, "00002A00");
+    assert!(finding.evidence.iter().all(|line| !line.text.contains("0 % of")), "{finding:#?}");
     assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
-    assert!(offers(&finding, "OtherSample") && finding.remedies.iter().all(|remedy| remedy.model.is_none()));
+    offers(&finding, "OtherSample");
+    assert!(finding.remedies.iter().all(|remedy| remedy.model.is_none()));
     let tags = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
-    let finding = one(&reports(&[&tags], Some(scenario("untagged", 1000))), "qinq-unhashed");
-    assert_eq!(weight(&finding), LIMITS);
-    assert!(states(&finding, "InSample { what: Qinq, share: 0.0 }"), "{finding:#?}");
+    let finding = weighed(&reports(&[&tags], Some(scenario("untagged", 1000))), "qinq-unhashed", LIMITS);
+    states(&finding, "InSample { what: Qinq, share: 0.0 }");
 }
 
 #[test]
@@ -264,12 +241,12 @@ fn one_flow_of_pppoe_is_offered_no_spreading() {
     for id in ["pppoe-unhashed", "one-queue-hot"] {
         let finding = one(&report, id);
         assert!(finding.remedies.is_empty(), "{finding:#?}");
-        assert!(states(&finding, "LoadIsOneFlow"), "{finding:#?}");
+        states(&finding, "LoadIsOneFlow");
     }
-    assert_eq!(outcome(&report, "rps-off").0, Outcome::Clear);
+    came_to(&report, "rps-off", Outcome::Clear);
     let many = reports(&[&text], Some(scenario("pppoe", 1000)));
     assert!(!one(&many, "pppoe-unhashed").remedies.is_empty());
-    assert!(!states(&one(&many, "one-queue-hot"), "LoadIsOneFlow"));
+    assert!(!has_fact(&one(&many, "one-queue-hot"), "LoadIsOneFlow"));
 }
 
 /// Steering in XDP repeats no figure of RPS, and is not offered to a driver without XDP.
@@ -282,7 +259,7 @@ fn xdp_is_told_by_what_differs() {
     assert_eq!(xdp.forecast, None, "{xdp:#?}");
     assert_eq!(xdp.commands, ["rxlane steer check eth0", "rxlane steer up eth0"]);
     let tg3 = format!("{}{}", device("eth0", "tg3", "14e4:165f"), queues("eth0", &[9_000_000, 1, 2, 3]));
-    let hot = one(&report(&tg3), "one-queue-hot");
+    let hot = one(&tg3, "one-queue-hot");
     assert!(!hot.remedies.is_empty());
     assert!(!hot.remedies.iter().any(|remedy| is_steering(&remedy)), "{hot:#?}");
 }

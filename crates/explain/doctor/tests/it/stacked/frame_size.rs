@@ -63,12 +63,12 @@ fn frames_of_vlan_qinq_and_pppoe() {
 fn the_outer_tpid_decides_with_ixgbe() {
     let one = |kind: &str| links(&[("eth0", 1500, ""), ("v1@eth0", 1500, kind)]) + &driver("eth0", "ixgbe");
     // 802.1Q: 1518 without FCS just fits; 802.1ad counts as untagged, 1514.
-    assert_eq!(outcome(&report(&one(Q35)), "frame-oversize").0, Outcome::Clear);
+    came_to(&one(Q35), "frame-oversize", Outcome::Clear);
     let report = report(&one(AD100));
-    let finding = super::one(&report, "frame-oversize");
-    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
-    assert!(states(&finding, "frame: 1518, tags: 1, limit: Some(1514)"));
-    assert!(quotes(&finding, "802.1ad id 100") && quotes(&finding, "driver: ixgbe"));
+    let finding = super::weighed(&report, "frame-oversize", MAYBE);
+    states(&finding, "frame: 1518, tags: 1, limit: Some(1514)");
+    quotes(&finding, "802.1ad id 100");
+    quotes(&finding, "driver: ixgbe");
     assert_eq!(commands(&finding, System::Linux), ["ip link set dev eth0 mtu 1504"]);
     assert_eq!(row(&report, "v1").device_accepts, Some(false));
 }
@@ -80,34 +80,28 @@ fn two_tags_do_not_fit_e1000e() {
         ("eth0.35@eth0", 1500, Q35),
         ("eth0.35.7@eth0.35", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
     ]) + &driver("eth0", "e1000e");
-    let arithmetic = one(&report(&text), "frame-oversize");
-    assert_eq!(weight(&arithmetic), (Severity::Warning, Certainty::Possible));
-    assert!(states(&arithmetic, r#"chain: "eth0.35.7 on eth0.35 on eth0", frame: 1522, tags: 2"#));
+    let arithmetic = weighed(&text, "frame-oversize", MAYBE);
+    states(&arithmetic, r#"chain: "eth0.35.7 on eth0.35 on eth0", frame: 1522, tags: 2"#);
     let remedy = &arithmetic.remedies[0];
     assert_eq!(remedy.commands, ["ip link set dev eth0 mtu 1504"]);
-    assert!(offers(&arithmetic, "mtu: 1504"), "{remedy:#?}");
+    offers(&arithmetic, "mtu: 1504");
 
     // Counted: certain. Rising: critical, with the rate.
     let counted =
         |dropped| statistics("eth0", &[("rx_packets", 1_000_000), ("rx_long_length_errors", dropped)]);
-    let once = one(&report(&(text.clone() + &counted(900))), "frame-oversize");
-    assert_eq!(weight(&once), (Severity::Warning, Certainty::Certain));
+    weighed(&(text.clone() + &counted(900)), "frame-oversize", LIMITS);
     let twice = text.clone()
         + "# sample 1 at 10.0\n"
         + &statistics("eth0", &[("rx_packets", 1_000_000), ("rx_long_length_errors", 900)])
         + "# sample 2 at 12.0\n"
         + &statistics("eth0", &[("rx_packets", 1_010_000), ("rx_long_length_errors", 1900)]);
-    let rising = one(&report(&twice), "frame-oversize");
-    assert_eq!(weight(&rising), (Severity::Critical, Certainty::Certain));
-    assert!(states(
+    let rising = weighed(&twice, "frame-oversize", GRAVE);
+    states(
         &rising,
-        r#"TooLong(Loss { counter: Named("rx_long_length_errors"), frames: 1000, when: Now, per_second: Some(500.0), share: Some(0.0909"#
-    ));
-    // Zero among a million: nothing of the kind came.
-    assert_eq!(
-        weight(&one(&report(&(text + &counted(0))), "frame-oversize")),
-        (Severity::Info, Certainty::Possible)
+        r#"TooLong(Loss { counter: Named("rx_long_length_errors"), frames: 1000, when: Now, per_second: Some(500.0), share: Some(0.0909"#,
     );
+    // Zero among a million: nothing of the kind came.
+    weighed(&(text + &counted(0)), "frame-oversize", HINT);
 }
 
 #[test]
@@ -117,20 +111,17 @@ fn a_byte_counter_is_no_error_and_few_long_frames_are_a_remark() {
             "eth0",
             &[("rx_packets", 729_954), ("rx_long_byte_count", 867_670_928), ("rx_long_length_errors", 0)],
         );
-    assert_eq!(outcome(&report(&text), "frame-oversize").0, Outcome::Clear);
+    came_to(&text, "frame-oversize", Outcome::Clear);
     let few =
         driver("eth0", "igc") + &statistics("eth0", &[("rx_packets", 729_954), ("rx_long_length_errors", 3)]);
-    assert_eq!(weight(&one(&report(&few), "frame-oversize")), (Severity::Info, Certainty::Certain));
+    weighed(&few, "frame-oversize", CALM);
 }
 
 #[test]
 fn unknown_devices_stay_unknown() {
     let text = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)]);
     let report = report(&text);
-    assert_eq!(
-        outcome(&report, "frame-oversize"),
-        (Outcome::InsufficientData, vec!["ethtool -S eth0".to_owned(), "ethtool -i eth0".to_owned()])
-    );
+    insufficient(&report, "frame-oversize", &["ethtool -S eth0", "ethtool -i eth0"]);
     let row = row(&report, "eth0.35");
     assert_eq!(
         (row.frame, row.device_accepts, row.device_limit, row.pppoe_1500.works),
@@ -143,40 +134,35 @@ fn unknown_devices_stay_unknown() {
 fn ppp_packets_that_the_device_below_does_not_carry() {
     let report = report(&pppoe_over_vlan("igb", 1500, 1500));
     let finding = one(&report, "frame-oversize");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Warning, Certainty::Certain), Some("ppp0"))
-    );
-    assert!(states(&finding, r#"packet: 1508, below: "eth0.35", mtu: 1500"#));
+    assert_eq!(about(&finding), (LIMITS, "ppp0"));
+    states(&finding, r#"packet: 1508, below: "eth0.35", mtu: 1500"#);
     assert_eq!(commands(&finding, System::Linux), ["ip link set dev ppp0 mtu 1492"]);
     assert_eq!(row(&report, "ppp0").parents_accept, Some(false));
 }
 
 #[test]
 fn pppoe_at_1492_is_a_remark_with_the_way_to_1500() {
-    let finding = one(&report(&pppoe_over_vlan("igb", 1500, 1492)), "mtu-below-1500");
-    assert_eq!(
-        (weight(&finding), finding.interface.as_deref()),
-        ((Severity::Info, Certainty::Certain), Some("ppp0"))
-    );
-    assert!(quotes(&finding, "ppp0: ") && quotes(&finding, "mtu 1492"));
-    assert!(states(&finding, "1526)), works: Some(true)"));
+    let finding = one(&pppoe_over_vlan("igb", 1500, 1492), "mtu-below-1500");
+    assert_eq!(about(&finding), (CALM, "ppp0"));
+    quotes(&finding, "ppp0: ");
+    quotes(&finding, "mtu 1492");
+    states(&finding, "1526)), works: Some(true)");
     assert_eq!(
         commands(&finding, System::Linux),
         ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
     );
     // igb takes 1532 bytes at MTU 1500 as well: MTU 1508 changes nothing about what gets in.
-    assert!(offers(&finding, "frame: 1522, already: true"), "{finding:#?}");
+    offers(&finding, "frame: 1522, already: true");
 
     // ixgbe: the limit follows the MTU, untagged frames of 1522 bytes get in.
-    let finding = one(&report(&pppoe_over_vlan("ixgbe", 1500, 1492)), "mtu-below-1500");
-    assert!(offers(&finding, "frame: 1522, already: false"), "{finding:#?}");
+    let finding = one(&pppoe_over_vlan("ixgbe", 1500, 1492), "mtu-below-1500");
+    offers(&finding, "frame: 1522, already: false");
 
     // Below is ready: only pppd is left to tell.
-    let ready = one(&report(&pppoe_over_vlan("igb", 1508, 1492)), "mtu-below-1500");
+    let ready = one(&pppoe_over_vlan("igb", 1508, 1492), "mtu-below-1500");
     assert_eq!(commands(&ready, System::Linux), [] as [&str; 0]);
-    assert!(offers(&ready, "Pppoe1500 { raised: None }"));
-    assert_eq!(outcome(&report(&pppoe_over_vlan("igb", 1508, 1500)), "mtu-below-1500").0, Outcome::Clear);
+    offers(&ready, "Pppoe1500 { raised: None }");
+    came_to(&pppoe_over_vlan("igb", 1508, 1500), "mtu-below-1500", Outcome::Clear);
 }
 
 #[test]
@@ -184,7 +170,7 @@ fn a_driver_that_refuses_1508_is_not_offered_it() {
     let text = pppoe_over_vlan("e1000e", 1500, 1492).replacen("maxmtu 9216", "maxmtu 1500", 1);
     let report = report(&text);
     let finding = one(&report, "mtu-below-1500");
-    assert!(states(&finding, "works: Some(false)"));
+    states(&finding, "works: Some(false)");
     assert_eq!(finding.remedies, []);
     assert_eq!(row(&report, "ppp0").pppoe_1500.works, Some(false));
 }
@@ -196,7 +182,7 @@ fn ppp_over_something_unknown() {
     let row = row(&report, "ppp0");
     assert_eq!((row.kind, row.frame, row.tags, row.device), (StackedKind::Ppp, None, None, None));
     let finding = one(&report, "mtu-below-1500");
-    assert!(states(&finding, "FullPppoe { below: None"));
+    states(&finding, "FullPppoe { below: None");
     assert_eq!(commands(&finding, System::Linux), [] as [&str; 0]);
 }
 
@@ -205,7 +191,7 @@ fn a_vlan_device_with_a_smaller_mtu_shortens_nothing_that_comes() {
     let report = report(&links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1496, Q35)]));
     let finding = one(&report, "mtu-below-1500");
     assert_eq!((finding.severity, finding.remedies.len()), (Severity::Info, 0));
-    assert!(states(&finding, "VlanMtu"));
+    states(&finding, "VlanMtu");
 }
 
 #[test]
@@ -218,7 +204,7 @@ fn a_thousand_subscribers_are_one_finding() {
     (1..=300).for_each(|id| writeln!(text, "{id:08X} 02:00:00:00:00:02  eth0.35").unwrap());
     let report = report(&text);
     let finding = one(&report, "mtu-below-1500");
-    assert!(states(&finding, r#"SameFor { names: ["ppp1", "ppp2""#));
+    states(&finding, r#"SameFor { names: ["ppp1", "ppp2""#);
     assert_eq!(
         commands(&finding, System::Linux),
         ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
@@ -249,17 +235,11 @@ fn freebsd_is_told_its_own_commands() {
     assert_eq!(row(&report, "igb0.35").frame, Some(1514));
     // The limits of Linux drivers say nothing about FreeBSD's.
     assert_eq!(row(&report, "igb0.35").device_accepts, None);
-    assert_eq!(
-        outcome(&report, "frame-oversize"),
-        (Outcome::InsufficientData, vec!["sysctl dev.igb.0".to_owned()])
-    );
-    assert_eq!(
-        outcome(&report, "ring-overflow"),
-        (Outcome::InsufficientData, vec!["sysctl dev.igb.0".to_owned()])
-    );
+    insufficient(&report, "frame-oversize", &["sysctl dev.igb.0"]);
+    insufficient(&report, "ring-overflow", &["sysctl dev.igb.0"]);
     for id in
         ["offload-lost", "gro-off", "tags-hidden", "xdp-generic-only", "checksum-double-tag", "time-squeeze"]
     {
-        assert_eq!(outcome(&report, id).0, Outcome::DoesNotApply, "{id}");
+        came_to(&report, id, Outcome::DoesNotApply);
     }
 }

@@ -23,15 +23,14 @@ impl Card {
         let profiles = nic::builtin().unwrap_or_default();
         let by_id = interface.pci.as_ref().map(|pci| &pci.value);
         let by_id: Vec<&Profile> =
-            profiles.iter().filter(|profile| by_id.is_some_and(|id| profile.pci().contains(id))).collect();
+            profiles.iter().filter(|profile| by_id.is_some_and(|id| profile.pci.contains(id))).collect();
         let driver = interface.driver.as_ref().map(|driver| driver.value.clone());
         let has_driver =
             |profile: &&Profile| profile.drivers("linux").any(|known| Some(known) == driver.as_deref());
         let fitting = if by_id.is_empty() { profiles.iter().filter(has_driver).collect() } else { by_id };
-        let knob =
-            |profile: &&'static Profile| profile.device_options().iter().find(|knob| knob.name == KNOB);
+        let knob = |profile: &&'static Profile| profile.device_options.iter().find(|knob| knob.name == KNOB);
         let values = fitting.iter().filter_map(knob).map(|knob| knob.values.clone()).collect();
-        Card { driver, titles: fitting.iter().map(|profile| profile.title()).collect(), values }
+        Card { driver, titles: fitting.iter().map(|profile| profile.title.as_str()).collect(), values }
     }
 
     /// The NIC and its driver.

@@ -1,0 +1,165 @@
+//! Two or three sentences that say what a report on captures means.
+
+use explain::Report;
+use explain::conclusion::{self, Cause, Statement};
+use format::{Share, plural, thousands};
+use serde::Serialize;
+
+/// Reasons that are named; the rest of them concerns few frames.
+const REASONS: usize = 2;
+/// Characters of a stack that a sentence can carry: a frame can hold thousands of tags.
+const LONGEST: usize = 60;
+/// Bytes of the longest jumbo frame that devices take; longer ones are merged segments.
+const JUMBO: u32 = 9_728;
+
+/// A report with its conclusion, as `--json` prints it.
+#[derive(Serialize)]
+pub struct Concluded<'r> {
+    #[serde(flatten)]
+    pub report: &'r Report,
+    pub conclusion: Vec<String>,
+}
+
+/// What the report means, a sentence an item.
+pub fn conclusion(report: &Report) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for statement in conclusion::conclusion(report) {
+        sentences.push(sentence(report, &statement));
+        if matches!(statement, Statement::AboveLink) {
+            let next =
+                "Capture on the Ethernet interface below: tcpdump -Q in -i IFACE -w - | rxlane explain -";
+            sentences.push(next.to_owned());
+        }
+    }
+    sentences
+}
+
+fn sentence(report: &Report, statement: &Statement<'_>) -> String {
+    let (nic, steered) = (&report.nic, &report.steered);
+    let name = &nic.name;
+    let known = |partly: bool| if partly { " of those whose queue is known" } else { "" };
+    let spread = || {
+        format!(
+            "over {} CPUs the busiest would take {:.2} times the mean ({:.1} CPUs' worth)",
+            steered.cpus, steered.max_over_mean, steered.effective_queues
+        )
+    };
+    match statement {
+        Statement::Empty => "The capture holds no frame.".to_owned(),
+        Statement::Unread => {
+            let links: Vec<&str> = report.source.link_types.keys().map(String::as_str).collect();
+            format!("rxlane does not read frames of this kind ({}).", links.join(", "))
+        }
+        Statement::AboveLink => "These frames were captured behind the encapsulation, where no network card ever sees \
+                                 them, so they say nothing about receive queues."
+            .to_owned(),
+        Statement::Unhashed { frames, received, reasons } => {
+            let how_many = if frames * 1000 >= received * 999 {
+                format!("The {name} hashes none of these frames")
+            } else {
+                format!("The {name} does not hash {} of the frames", Share::of(*frames, *received).rounded())
+            };
+            match reasons.as_slice() {
+                [] => format!("{how_many}."),
+                [(why, _)] => format!("{how_many}, because {why}."),
+                several => {
+                    let named = several.iter().take(REASONS).map(|(why, frames)| {
+                        format!("{} because {why}", Share::of(*frames, *received).rounded())
+                    });
+                    format!("{how_many}: {}.", named.collect::<Vec<_>>().join(", "))
+                }
+            }
+        }
+        Statement::Unplaced { frames, received, why } => {
+            let share = Share::of(*frames, *received).rounded();
+            match why {
+                Some(why) => {
+                    format!("On which queues of the {name} {share} of the frames land is unknown: {why}.")
+                }
+                None => format!(
+                    "Frames without a hash have nothing that could spread them; which queue of the {name} takes these \
+                     {share} its profile does not say."
+                ),
+            }
+        }
+        Statement::OneQueue => {
+            format!("The {name} has one receive queue here, so one CPU takes every frame.")
+        }
+        Statement::Even { partly } => format!(
+            "The {name} spreads the frames{} over its {} queues: the busiest takes {:.2} times the mean.",
+            known(*partly),
+            nic.queues,
+            report.imbalance.max_over_mean
+        ),
+        Statement::Busiest { queue, placed, partly, cause } => {
+            let of = if *cause == Some(Cause::Table) { String::new() } else { format!(" of {}", nic.queues) };
+            let share = Share::of(queue.frames, *placed).rounded();
+            let why = match cause {
+                Some(Cause::Table) => {
+                    format!(": the indirection table names only {} of {} queues", nic.table_queues, nic.queues)
+                }
+                Some(Cause::FewFlows) => format!(
+                    "; the capture holds only {}, and a flow stays on one queue",
+                    plural(report.flows.unidirectional, "flow")
+                ),
+                None => String::new(),
+            };
+            format!("Queue {}{of} takes {share} of the frames{}{why}.", queue.queue, known(*partly))
+        }
+        Statement::NothingToSteer => {
+            "Nothing to fix: steering by the inner header would not spread it better.".to_owned()
+        }
+        Statement::OneFlow(flow) => format!(
+            "Steering by the inner header: {}; one flow ({}) carries {} of the bytes, and no software splits a flow over \
+             CPUs.",
+            spread(),
+            flow.flow,
+            Share::of(flow.bytes, report.source.wire_bytes).rounded()
+        ),
+        Statement::Steering { helps } => {
+            format!("Steering by the inner header would {}: {}.", if *helps { "help" } else { "not help" }, spread())
+        }
+        Statement::BetterMode => format!(
+            "In mode {} the card sees further: --nic {} shows it, rxlane nics says how to turn it on.",
+            nic.better_modes.join(" or "),
+            nic.better_modes.first().map_or("", String::as_str)
+        ),
+        Statement::SpreadInSoftware => {
+            let mask = (1u128 << u32::from(steered.cpus.min(64))) - 1;
+            format!(
+                "Linux can spread them today: before the busy CPU has made packets of them (rxlane steer check IFACE says \
+                 whether that works and pays there), or, without a program, after that (RPS): for every receive queue N, \
+                 echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus; without the bit of the CPU that serves the \
+                 queue it is often better"
+            )
+        }
+        Statement::Refused { frames, worst } => {
+            let hint = if worst.largest > JUMBO {
+                "; frames of such a length are segments that the capturing host had already merged (GRO), so capture with \
+                 `ethtool -K IFACE gro off` to see what the line carries"
+            } else {
+                ""
+            };
+            let stack = match worst.stack.get(..LONGEST) {
+                Some(start) if worst.stack.len() > LONGEST => format!("{start} …"),
+                _ => worst.stack.clone(),
+            };
+            let frames = if *frames == 1 { "1 frame is".to_owned() } else { format!("{} frames are", thousands(*frames)) };
+            format!(
+                "{frames} longer than the {name} accepts at its usual settings ({stack}: up to {} bytes, largest seen \
+                 {}){hint}.",
+                worst.limit, worst.largest
+            )
+        }
+        Statement::Outgoing => format!(
+            "{} were sent by the capturing machine and are left out of the queues.",
+            plural(report.source.outgoing, "frame")
+        ),
+        Statement::BothDirections => "Both directions are in this capture, and what a machine sends passes none of its \
+                                      receive queues: unless this is from a mirror port, capture with tcpdump -Q in."
+            .to_owned(),
+        Statement::Few { received } => {
+            format!("With {} this says little about a line.", plural(*received, "frame"))
+        }
+    }
+}
