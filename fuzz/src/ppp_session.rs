@@ -74,7 +74,7 @@ pub fn run(octets: &[u8]) {
             *octet = counter;
         }
     };
-    let mut session = Session::new(Arc::new(config(*choice)), 1492, &mut random);
+    let mut session = Session::new(Arc::new(config(*choice)), 1492);
     let (mut now, mut watch, mut actions) = (Duration::ZERO, Watch::default(), Vec::new());
     session.start(now, &mut random, &mut actions);
     while let Some((step, rest)) = steps.split_first() {

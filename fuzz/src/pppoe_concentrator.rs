@@ -2,7 +2,7 @@
 //! address twice, nothing taken from the data path that it has not got; every session ends with one reason; and once nobody
 //! speaks any more all sessions end, and all addresses are free.
 //!
-//! Each step is an byte that says what, an byte that says which host, and what it needs: see `step`. Passwords are known, so
+//! Each step is a byte that says what, a byte that says which host, and what it needs: see `step`. Passwords are known, so
 //! that sessions come up.
 
 use rxlane_pppoe::concentrator::accounting::Traffic;
@@ -118,8 +118,8 @@ impl World {
             6 => self.restart(),
             7 => {
                 let target = if which % 2 == 0 { Target::All } else { Target::User(b"u0") };
-                self.act(|concentrator, turn, out| {
-                    concentrator.disconnect(turn, target, out);
+                self.act(|concentrator, turn| {
+                    concentrator.disconnect(turn, target);
                 });
             }
             8 => {
@@ -128,8 +128,8 @@ impl World {
                     .concentrator
                     .reload(Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets"));
                 for (id, _) in reloaded.disagreeing {
-                    self.act(|concentrator, turn, out| {
-                        concentrator.disconnect(turn, Target::Id(id), out);
+                    self.act(|concentrator, turn| {
+                        concentrator.disconnect(turn, Target::Id(id));
                     });
                 }
             }
@@ -149,7 +149,7 @@ impl World {
         let destination = if is_padi { MacAddress::BROADCAST } else { OWN };
         let packet = Packet { source, destination, payload };
         let arrival = Arrival { place, own: OWN, room: u16::MAX, packet };
-        self.act(|concentrator, turn, out| concentrator.receive(turn, stage, &arrival, out))
+        self.act(|concentrator, turn| concentrator.receive(turn, stage, &arrival))
     }
 
     fn discover(&mut self, host: usize) {
@@ -167,12 +167,12 @@ impl World {
         }
     }
 
-    fn act(&mut self, act: impl FnOnce(&mut Concentrator, &mut Turn<'_>, &mut Vec<Action>)) -> Vec<Vec<u8>> {
+    fn act(&mut self, act: impl FnOnce(&mut Concentrator, &mut Turn<'_>)) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         let World { concentrator, now, seed, .. } = self;
         let mut random = random(seed);
         let traffic = &mut |_: Id| Traffic { sent_octets: u64::MAX, ..Traffic::default() };
-        act(concentrator, &mut Turn { now: *now, random: &mut random, traffic }, &mut out);
+        act(concentrator, &mut Turn { now: *now, random: &mut random, traffic, actions: &mut out });
         drop(random);
         let mut discovery = Vec::new();
         for action in out {
@@ -207,7 +207,7 @@ impl World {
         let end = self.now + time;
         while let Some(next) = self.concentrator.deadline().filter(|next| *next <= end) {
             self.now = self.now.max(next);
-            self.act(|concentrator, turn, out| concentrator.tick(turn, out));
+            self.act(|concentrator, turn| concentrator.tick(turn));
             assert!(
                 self.concentrator.deadline().is_none_or(|next| next > self.now),
                 "nothing is due behind a turn"
@@ -219,7 +219,7 @@ impl World {
     /// Another process goes on with what there is.
     fn restart(&mut self) {
         let mut snapshot = None;
-        self.act(|concentrator, turn, _| snapshot = Some(concentrator.snapshot(turn)));
+        self.act(|concentrator, turn| snapshot = Some(concentrator.snapshot(turn)));
         let text = serde_json::to_string(&snapshot).expect("JSON");
         let snapshot: Snapshot = serde_json::from_str(&text).expect("a snapshot");
         let open = snapshot.len();
@@ -229,8 +229,8 @@ impl World {
             .expect("a configuration");
         self.installed.clear();
         (self.confirmed, self.ended) = (all, 0);
-        self.act(|concentrator, turn, out| {
-            let restored = concentrator.restore(turn, snapshot, Duration::ZERO, out).expect("this version");
+        self.act(|concentrator, turn| {
+            let restored = concentrator.restore(turn, snapshot, Duration::ZERO).expect("this version");
             assert!(restored.sessions <= open && (restored.sessions + restored.ended) as u64 == all);
         });
         self.confirmed -= self.concentrator.counters().confirmed;

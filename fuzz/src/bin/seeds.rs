@@ -196,7 +196,7 @@ fn whole_sessions(corpus: &Corpus) -> Done {
         let mut inputs = [vec![choice << 1], vec![choice << 1 | 1]];
         let mut ends = [Role::Host(host), Role::Concentrator(concentrator)].map(|role| {
             let config = Arc::new(Config { role, timers: Timers::DEFAULT });
-            Session::new(config, 1492, &mut |_: &mut [u8]| {})
+            Session::new(config, 1492)
         });
         let now = Duration::ZERO;
         let mut actions = [Vec::new(), Vec::new()];

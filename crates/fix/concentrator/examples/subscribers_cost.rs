@@ -10,9 +10,11 @@
 
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
+use link::lines::Lines;
 use link::pppoe::VlanPattern;
 use offload::Prefix as Head;
-use rxlane_concentrator::subscribers::{Limits, Prefix, Registry, Session, Subscribers, Wish};
+use pppoe::concentrator::network::Network;
+use rxlane_concentrator::subscribers::{Config, Limits, Registry, Session, Subscribers};
 use std::error::Error;
 use std::fs;
 use std::hint::black_box;
@@ -74,7 +76,7 @@ fn fill(registry: &mut Registry, count: u32) -> Outcome<()> {
         let own = registry.insert(&session(number)?)?;
         registry.add_address(own, address(number).into())?;
         let prefix = Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(number) << 64);
-        registry.add_prefix(own, Prefix::of(IpAddr::V6(prefix), 64).ok_or("a prefix")?)?;
+        registry.add_prefix(own, Network::of(IpAddr::V6(prefix), 64).ok_or("a prefix")?)?;
     }
     Ok(())
 }
@@ -123,25 +125,32 @@ fn look_ups(registry: &Registry, count: u32) -> Outcome<[String; 2]> {
         let mut lengths = Vec::new();
         for place in ring.chunks_exact_mut(PLACE) {
             let number = random.below(count);
-            let octets = frame(&session(number)?, LOCAL, &datagram(address(number), SERVER, 1)?)?;
-            place.get_mut(..octets.len()).ok_or("room")?.copy_from_slice(&octets);
-            lengths.push(octets.len());
+            let bytes = frame(&session(number)?, LOCAL, &datagram(address(number), SERVER, 1)?)?;
+            place.get_mut(..bytes.len()).ok_or("room")?.copy_from_slice(&bytes);
+            lengths.push(bytes.len());
         }
         let start = Instant::now();
         let mut taken = 0;
-        for (place, length) in ring.chunks_exact(PLACE).zip(&lengths) {
-            taken += usize::from(view.packet_of(black_box(place.get(..*length).unwrap_or_default())).is_ok());
+        for (place, length) in ring.chunks_exact_mut(PLACE).zip(&lengths) {
+            taken += usize::from(
+                view.decapsulate(black_box(place.get_mut(..*length).unwrap_or_default())).is_ok(),
+            );
         }
         push(&mut turns, 0, start.elapsed());
         for place in ring.chunks_exact_mut(PLACE) {
-            let octets = datagram(SERVER, address(random.below(count)), 1)?;
-            place.get_mut(..octets.len()).ok_or("room")?.copy_from_slice(&octets);
+            let bytes = datagram(SERVER, address(random.below(count)), 1)?;
+            place.get_mut(..bytes.len()).ok_or("room")?.copy_from_slice(&bytes);
         }
         let (mut space, mut room) = (Head::NONE, [0; 64]);
         let start = Instant::now();
         for place in ring.chunks_exact(PLACE) {
             let packet = black_box(place.get(..100).unwrap_or_default());
-            taken += usize::from(view.head_of(packet, &mut space, black_box(&mut room)).is_ok());
+            if let Ok((head, _)) = view.outward(packet, &mut space)
+                && let Some(room) = black_box(&mut room).get_mut(..head.length())
+            {
+                head.write(IpVersion::V4, packet.len(), room);
+                taken += 1;
+            }
         }
         push(&mut turns, 1, start.elapsed());
         if taken != 2 * PLACES {
@@ -173,7 +182,7 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
     let (near, far) = (Namespace::new()?, Namespace::new()?);
     near.veth(&Veth { mtu: 1600, peer: Some(&far), ..Veth::pair("near0", "far0") })?;
     let up = |_| -> Result<_, String> {
-        let wish = Wish {
+        let config = Config {
             name: "bras0".to_owned(),
             parent: "near0".to_owned(),
             vlans: VlanPattern::Any,
@@ -183,7 +192,7 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
             limits: LIMITS,
         };
         let local = link_by_name("near0").map_err(|error| error.to_string())?.mac.ok_or("no address")?;
-        Subscribers::up(&wish).map(|up| (up, local)).map_err(|error| error.to_string())
+        Subscribers::up(&config).map(|up| (up, local)).map_err(|error| error.to_string())
     };
     let mut all: Vec<[Vec<f64>; 2]> = counts.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..9 {

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::serving::Withheld;
-use crate::subscribers::{Prefix, Refusal};
+use crate::subscribers::Refusal;
 use kernel::netlink;
 use pppoe::concentrator::accounting::Record;
 use pppoe::concentrator::network::Network;
@@ -51,7 +51,7 @@ pub enum Event {
 pub enum Uncarried {
     Session { station: MacAddress, why: Refusal },
     Change(Refusal),
-    Prefix { prefix: Prefix, station: MacAddress, why: Refusal },
+    Prefix { prefix: Network, station: MacAddress, why: Refusal },
     Route { network: Network, why: netlink::Refusal },
 }
 

@@ -2,39 +2,37 @@
 //! others for their packets.
 
 mod carried;
-mod desk;
+mod control;
 mod handover;
 mod negotiator;
 mod prepared;
-mod record;
-mod room;
-mod routes;
-mod taken_back;
+mod status;
 
 use crate::error::Error;
 use crate::event::{Event, Takeover};
-use crate::subscribers::Subscribers;
+use crate::subscribers::{self, Subscribers};
 use handover::Successor;
-use kernel::netlink;
-use kernel::netlink::link_local;
+use kernel::netlink::{self, link_by_name};
 use link::pppoe::VlanPattern;
 use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
-use pppoe::concentrator::Config;
 use pppoe::concentrator::secrets::Secrets;
+use pppoe::concentrator::{Concentrator, Config};
+use prepared::beside;
+use service::Instances;
 use service::control::Server;
 use service::event_loop::ready;
+use service::process::wait_until_gone;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
-use taken_back::{Asked, take_back};
 
-pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 pub use handover::Withheld;
 pub use prepared::Prepared;
+pub use status::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 
 /// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -87,10 +85,12 @@ pub struct Serving {
     path: Subscribers,
     negotiator: Negotiator,
     stop: UnixStream,
-    bell: UnixStream,
+    /// The other end of `stop`.
+    ask: UnixStream,
+    wakeup: UnixStream,
     swept: Instant,
     parent: u32,
-    asked: Asked,
+    sockets: Instances,
 }
 
 /// Why the loop came to its end.
@@ -98,13 +98,6 @@ enum Next {
     Over(Over),
     /// Another process has all of the sessions in place.
     Serves(Successor),
-}
-
-/// What came of leaving the sessions to another process.
-enum Left {
-    Over(Over),
-    /// It is gone, and this one serves.
-    Again(Box<Serving>),
 }
 
 impl Serving {
@@ -115,24 +108,25 @@ impl Serving {
     /// The machine refuses what subscribers need.
     pub fn run(mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
         loop {
-            let over = match self.serve(tell, reread) {
+            match self.serve(tell, reread) {
                 Ok(Next::Serves(successor)) => match self.leave_to(successor, tell) {
-                    Left::Over(over) => return Ok(over),
-                    Left::Again(serving) => {
-                        self = *serving;
-                        continue;
-                    }
+                    Ok(again) => self = again,
+                    Err(over) => return Ok(over),
                 },
-                Ok(Next::Over(over)) => Ok(over),
-                Err(error) => Err(error),
-            };
-            self.end(tell);
-            return over;
+                Ok(Next::Over(over)) => {
+                    self.end(tell);
+                    return Ok(over);
+                }
+                Err(error) => {
+                    self.end(tell);
+                    return Err(error);
+                }
+            }
         }
     }
 
     fn end(mut self, tell: Tell<'_>) {
-        self.negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
+        self.negotiator.act(tell, Concentrator::shut_down);
         let waiting = self.server.close();
         drop(self);
         // Who waits for the end may bring the same up again.
@@ -141,51 +135,56 @@ impl Serving {
 
     /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
     /// again. Where it cannot, subscribers are told.
-    fn leave_to(self, mut successor: Successor, tell: Tell<'_>) -> Left {
-        let Serving { mut server, path, mut negotiator, stop, bell, swept, parent, asked } = self;
-        let wish = path.wish().clone();
+    fn leave_to(mut self, mut successor: Successor, tell: Tell<'_>) -> Result<Serving, Over> {
+        let config = self.path.config().clone();
         // What its threads have counted is all then, and the name of the interface is free. Packets are lost from here on until
         // the other process hears of it.
-        let sockets = path.down_but_sockets();
-        let now = negotiator.clock.now();
-        let counted = negotiator.inner().turn(now, |machine, turn| machine.counted(turn));
+        let sockets = self.path.down_but_sockets();
+        let counted = self.negotiator.control.turn(|machine, turn| machine.counted(turn));
         let released = successor.release(&counted);
         drop(sockets);
         let over = match released {
             Ok(()) => Over::HandedOver,
             Err(why) => {
-                let successor_pid = successor.pid();
-                successor_pid.into_iter().for_each(|pid| server.remove_with_own(pid));
+                let pid = successor.pid();
+                pid.into_iter().for_each(|pid| self.server.remove_with_own(pid));
                 drop(successor);
-                match take_back(&wish, successor_pid, &mut server, &asked, &mut negotiator, tell) {
+                match take_back(
+                    &config,
+                    pid,
+                    &mut self.server,
+                    &self.sockets,
+                    &self.ask,
+                    &self.negotiator,
+                    tell,
+                ) {
                     Ok(path) => {
-                        tell(&Event::Takeover(Takeover::Resumed { successor: successor_pid, why }));
-                        let again = Serving { server, path, negotiator, stop, bell, swept, parent, asked };
-                        return Left::Again(Box::new(again));
+                        tell(&Event::Takeover(Takeover::Resumed { successor: pid, why }));
+                        return Ok(Serving { path, ..self });
                     }
                     Err(error) => {
                         let error = Box::new(error);
-                        tell(&Event::Takeover(Takeover::Lost { successor: successor_pid, why, error }));
+                        tell(&Event::Takeover(Takeover::Lost { successor: pid, why, error }));
                     }
                 }
-                negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
+                self.negotiator.act(tell, Concentrator::shut_down);
                 Over::Orphaned
             }
         };
-        let waiting = server.close();
-        drop(negotiator);
+        let waiting = self.server.close();
+        drop(self.negotiator);
         drop(waiting);
-        Left::Over(over)
+        Err(over)
     }
 
     /// Other subscribers from now on; what changed, and sessions that do not agree with it.
     fn reload(&self, secrets: Secrets) -> Vec<Event> {
-        let mut inner = self.negotiator.inner();
-        let now = self.negotiator.clock.now();
-        let reloaded = inner.machine.reload(secrets);
+        let control = &self.negotiator.control;
+        let (now, mut state) = (control.clock.now(), control.state());
+        let reloaded = state.machine.reload(secrets);
         let disagrees = |(id, why)| {
-            let user = inner.machine.session(now, id)?.user.to_vec();
-            Some(Event::Disagrees { parent: self.negotiator.desk.parent().to_owned(), id, user, why })
+            let user = state.machine.session(now, id)?.user.to_vec();
+            Some(Event::Disagrees { parent: control.parent.clone(), id, user, why })
         };
         let read = Event::SecretsRead(reloaded.difference);
         std::iter::once(read).chain(reloaded.disagreeing.into_iter().filter_map(disagrees)).collect()
@@ -195,9 +194,8 @@ impl Serving {
         loop {
             let [received, changed, stopped, asked, failed] = self.wait()?;
             if asked {
-                let mut rung = [0; 64];
-                // What was asked stands at the desk.
-                let _ = self.bell.read(&mut rung);
+                // How often it was woken does not matter: what is to be done is pending.
+                let _ = self.wakeup.read(&mut [0; 64]);
                 match reread() {
                     Some(Ok(secrets)) => self.reload(secrets).iter().for_each(&mut *tell),
                     Some(Err(text)) => tell(&Event::SecretsUnread(text)),
@@ -223,9 +221,9 @@ impl Serving {
                 self.swept = Instant::now();
                 self.negotiator.sweep(tell);
             }
-            self.negotiator.act(tell, |machine, turn, actions| {
+            self.negotiator.act(tell, |machine, turn| {
                 if machine.deadline().is_some_and(|deadline| deadline <= turn.now) {
-                    machine.tick(turn, actions);
+                    machine.tick(turn);
                 }
             });
         }
@@ -234,13 +232,12 @@ impl Serving {
     /// Gives the sessions to another process, where one wants them, and waits until it serves them; `None`: nobody wants them,
     /// or nothing came of it. Frames of negotiation wait in the queue of the socket meanwhile, packets go on.
     fn offer(&mut self, tell: Tell<'_>) -> Option<Successor> {
-        let stream = self.negotiator.inner().successor.take()?;
+        let stream = self.negotiator.control.state().successor.take()?;
         // What was asked for before is done before.
-        self.negotiator.act(tell, |_, _, _| ());
+        self.negotiator.act(tell, |_, _| ());
         let offered =
             Successor::new(stream).map_err(|error| (None, error.into())).and_then(|mut successor| {
-                let now = self.negotiator.clock.now();
-                let snapshot = self.negotiator.inner().turn(now, |machine, turn| machine.snapshot(turn));
+                let snapshot = self.negotiator.control.turn(|machine, turn| machine.snapshot(turn));
                 match successor.offer(&snapshot, self.stop.as_fd()) {
                     Ok(()) => Ok(successor),
                     Err(why) => {
@@ -252,7 +249,7 @@ impl Serving {
         match offered {
             Ok(successor) => Some(successor),
             Err((successor, why)) => {
-                self.negotiator.inner().is_offered = false;
+                self.negotiator.control.state().is_offered = false;
                 tell(&Event::Takeover(Takeover::Withheld { successor, why }));
                 None
             }
@@ -261,7 +258,7 @@ impl Serving {
 
     /// Why the data path cannot go on.
     fn failed(&mut self) -> Result<Over, Error> {
-        let name = self.negotiator.desk.name();
+        let name = self.negotiator.control.name();
         match self.path.failure() {
             link::datapath::PathError::InterfaceGone => Ok(Over::InterfaceDeleted),
             link::datapath::PathError::Interface(source) | link::datapath::PathError::Parent(source) => {
@@ -271,17 +268,17 @@ impl Serving {
         }
     }
 
-    /// Which of lines, changes of interfaces, stop, desk and workers have something.
+    /// Which of lines, changes of interfaces, stop, control socket and workers have something.
     fn wait(&self) -> Result<[bool; 5], Error> {
-        let deadline = self.negotiator.inner().machine.deadline();
+        let control = &self.negotiator.control;
+        let (deadline, now) = (control.state().machine.deadline(), control.clock.now());
         let until_swept = (self.swept + SWEEP).saturating_duration_since(Instant::now());
-        let now = self.negotiator.clock.now();
         let wait = deadline.map_or(until_swept, |at| at.saturating_sub(now).min(until_swept));
         let sources = [
             self.negotiator.socket.as_fd(),
             self.path.changes(),
             self.stop.as_fd(),
-            self.bell.as_fd(),
+            self.wakeup.as_fd(),
             self.path.failures(),
         ];
         ready(sources.map(Some), Some(wait)).map_err(Error::kernel("wait for frames of the lines"))
@@ -296,9 +293,9 @@ impl Serving {
                 let heard = self.negotiator.socket.set_local(own);
                 heard.map_err(Error::kernel("receive frames of the lines"))?;
                 self.path.set_local(own)?;
-                self.negotiator.inner().carried.set_local(own);
+                self.negotiator.control.state().carried.set_local(own);
             }
-            let name = self.negotiator.desk.parent().to_owned();
+            let name = self.negotiator.control.parent.clone();
             tell(&Event::Parent { name, change: event.clone() });
         }
         Ok(seen.ended.map(|ended| match ended {
@@ -307,4 +304,40 @@ impl Serving {
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         }))
     }
+}
+
+/// Goes on with sessions that were given away, where the process that was to have them (`successor`) is gone: by a data path made
+/// anew, with all of them. Answers for the interface again.
+///
+/// # Errors
+///
+/// The machine refuses it, or yet another process has begun to serve.
+fn take_back(
+    config: &subscribers::Config,
+    successor: Option<u32>,
+    server: &mut Server,
+    sockets: &Instances,
+    ask: &UnixStream,
+    negotiator: &Negotiator,
+    tell: Tell<'_>,
+) -> Result<Subscribers, Error> {
+    let control = &negotiator.control;
+    let ask = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
+    // First, since who answers there serves.
+    server.retake_place(sockets, &control.parent, Arc::clone(control), ask)?;
+    // That of the other process may still be on its way out, under either name, and has the same routes until then.
+    for name in successor.map(beside).iter().chain([&config.name]) {
+        // A busy machine takes its time, and it is worth to be waited for: subscribers know of nothing yet.
+        (0..3).take_while(|_| link_by_name(name).is_ok()).for_each(|_| wait_until_gone(name));
+    }
+    let (path, registry) = Subscribers::up(config)?;
+    let installed = control.turn(|machine, turn| machine.carried_anew(turn));
+    let mut state = control.state();
+    state.carried = state.carried.anew(registry, path.index());
+    let mut lacking = state.carried.route_again();
+    installed.iter().for_each(|installed| lacking.extend(state.carried.install(installed)));
+    state.is_offered = false;
+    drop(state);
+    lacking.into_iter().for_each(|lacking| tell(&Event::Uncarried(lacking)));
+    Ok(path)
 }

@@ -10,7 +10,7 @@
 //!   What is wrong with a frame has a reason of its own ([`link::Dropped`]), and is counted for the session, too, once that
 //!   is known.
 //! * Frames of sessions that there are not are told ([`Registry::strays`]), so that their senders may be: at most
-//!   [`Registry::MOST_STRAYS`] until the next look.
+//!   64 until the next look.
 //! * Out: the longest prefix that has the destination says whose a packet is. One that is longer than its subscriber takes
 //!   becomes fragments or is told to its sender by ICMP, at most 1000 a second and worker.
 //! * Packets are moved as by [`link::batch`], by one or more workers: a flow stays with one, in order. Super-packets are
@@ -32,18 +32,29 @@
 mod index;
 mod registry;
 mod routes;
-mod running;
 mod slots;
-mod table;
 mod view;
 
-pub use registry::{Number, Refusal, Registry};
-pub use routes::Prefix;
-pub use running::{Subscribers, Wish};
+pub use registry::{Number, Refusal, Registry, Stray};
 pub use slots::Usage;
-pub use table::Stray;
 pub use view::View;
 
+use kernel::netlink::{self, Address, Events, Link};
+use kernel::socket::Packet;
+use kernel::socket::filter::all_or_none;
+use kernel::tun::Tun;
+use link::batch::{Batch, Below};
+use link::datapath::{DataPath, Line, PathError};
+use link::frame_size::needed_mtu;
+use link::framing::Form;
+use link::parent::Admission;
+use link::pppoe::{VlanPattern, Wanted, program};
+use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
+use link::{Counted, Counters, Dropped, Error};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use wire::Vlans;
 use wire::ethernet::MacAddress;
 
@@ -68,6 +79,244 @@ pub struct Limits {
     pub sessions: usize,
     /// Addresses and prefixes, of each IP version.
     pub prefixes: usize,
+}
+
+/// What a concentrator's data path is to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub name: String,
+    pub parent: String,
+    pub vlans: VlanPattern,
+    pub addresses: Vec<Address>,
+    /// MTU of the interface, bytes: the longest that any subscriber has.
+    pub mtu: u32,
+    /// Threads that move packets, at least one.
+    pub workers: usize,
+    /// How many of everything there may be.
+    pub limits: Limits,
+}
+
+/// The data path while it is up. The interface is gone when this is dropped.
+pub struct Subscribers {
+    // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
+    // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
+    workers: Vec<(Arc<Counters>, Packet)>,
+    crew: Crew,
+    interface: Tun,
+    /// Held as long as it is up, so that no other has its frames.
+    claim: Claim,
+    parent: Link,
+    parent_mtu: Arc<AtomicU32>,
+    watch: Watch,
+    index: u32,
+    config: Config,
+}
+
+impl fmt::Debug for Subscribers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subscribers({}, {} workers)", self.config.name, self.workers.len())
+    }
+}
+
+impl Subscribers {
+    /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
+    /// thread of its own. There are no sessions yet: the registry takes them.
+    pub fn up(config: &Config) -> Result<(Subscribers, Registry), Error> {
+        let (up, registry) = Subscribers::beside(config)?;
+        up.claim()?;
+        up.set_local(up.parent.mac.unwrap_or_default())?;
+        Ok((up, registry))
+    }
+
+    /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
+    /// until [`Subscribers::claim`]. All that either takes is there.
+    pub fn beside(config: &Config) -> Result<(Subscribers, Registry), Error> {
+        check_name(&config.name)?;
+        let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let parent = find_parent(&config.parent)?;
+        let local = parent.mac.unwrap_or_default();
+        let (tuns, offloads) = Tun::queues(&config.name, Form::Packets, config.workers)?;
+        let claim = Claim::new(&config.parent)?;
+        let index = configure(config)?;
+        let interface = match tuns.first() {
+            Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", config.name)))?,
+            None => return Err(Error::worker(&config.name)),
+        };
+        let admission = Admission {
+            program: all_or_none(false).into(),
+            has_tags: config.vlans.has_tags(),
+            has_header: true,
+        };
+        let below = Below { index: parent.index, mtu: parent.mtu };
+        let refused = Error::packet_socket(&config.parent);
+        let registry = Registry::new(config.limits, local);
+        let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
+        let mut workers = Vec::new();
+        let mut paths = Vec::new();
+        for path in Batch::<View>::of_sessions(tuns, offloads, below, &admission).map_err(refused)? {
+            let counters = Arc::new(Counters::default());
+            let observer = path.observer().map_err(Error::kernel("watch the packet socket"))?;
+            workers.push((Arc::clone(&counters), observer));
+            let line =
+                Line { framing: registry.view(), clamp: None, counters, parent_mtu: Arc::clone(&parent_mtu) };
+            paths.push((Box::new(path) as Box<dyn DataPath<Line<View>>>, line));
+        }
+        let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
+        // A kernel before 5.0 has no carrier to turn off.
+        let _ = interface.set_carrier(parent.works());
+        let needed = needed_mtu(config.mtu, &config.vlans.encapsulation());
+        let watch = Watch::new(monitor, parent.clone(), index, needed);
+        let config = config.clone();
+        let up = Subscribers { crew, interface, claim, workers, parent, parent_mtu, watch, index, config };
+        Ok((up, registry))
+    }
+
+    /// Claims the frames, so that no other process has them as long as this is up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LineTaken`].
+    pub fn claim(&self) -> Result<(), Error> {
+        self.claim.lay(&self.parent, &format!("PPPoE, VLANs {}", self.config.vlans))
+    }
+
+    /// Gives the interface another name; whether it had to be set down for it, which takes its routes, as kernels before 6.2
+    /// demand. It is up again, with its addresses, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
+    pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
+        let refused = |refusal| Error::refused(format!("name an interface {name}"))(refusal);
+        let has_to_be_down = match netlink::rename(self.index, name) {
+            Ok(()) => false,
+            Err(refusal) if refusal.error.raw_os_error() == Some(libc::EBUSY) => true,
+            Err(refusal) => return Err(refused(refusal)),
+        };
+        if has_to_be_down {
+            self.rename_down(name).map_err(refused)?;
+        }
+        self.config.name = name.to_owned();
+        Ok(has_to_be_down)
+    }
+
+    fn rename_down(&self, name: &str) -> Result<(), netlink::Refusal> {
+        netlink::set_down(self.index)?;
+        let renamed = netlink::rename(self.index, name);
+        netlink::set_up(self.index)?;
+        for address in &self.config.addresses {
+            match netlink::add_address(self.index, address) {
+                // Those of IPv4 outlive it.
+                Err(refusal) if refusal.error.raw_os_error() != Some(libc::EEXIST) => return Err(refusal),
+                _ => {}
+            }
+        }
+        renamed
+    }
+
+    /// What it was to be, under the name that it has now.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Number of the interface.
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// MTU of the parent, as it was when it was looked at last.
+    pub fn parent_mtu(&self) -> u32 {
+        self.parent_mtu.load(Ordering::Relaxed)
+    }
+
+    pub fn counted(&self) -> Counted {
+        let mut counted = Counted::default();
+        for (counters, observer) in &self.workers {
+            // What cannot be read is counted the next time.
+            let lost = observer.drops().unwrap_or_default();
+            counters.dropped(Dropped::SocketFull, lost.into());
+            counted.add(counters.read());
+        }
+        counted
+    }
+
+    /// Readable when something happened to the parent or the interface: [`Subscribers::look`].
+    pub fn changes(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
+    /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
+    /// [`Subscribers::set_local`] know of it.
+    pub fn look(&mut self) -> Result<Seen, Error> {
+        let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
+        for event in &seen.events {
+            match event {
+                Event::ParentUp | Event::ParentDown => {
+                    let _ = self.interface.set_carrier(*event == Event::ParentUp);
+                }
+                Event::ParentMtu { now, .. } => self.parent_mtu.store(*now, Ordering::Relaxed),
+                Event::ParentMac => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Lets frames to this MAC address through, and none to another.
+    ///
+    /// # Errors
+    ///
+    /// The kernel takes no filter.
+    pub(crate) fn set_local(&self, local: MacAddress) -> Result<(), Error> {
+        let program = program(Wanted::Data, local, &self.config.vlans);
+        for (_, socket) in &self.workers {
+            socket.set_filter(&program).map_err(Error::kernel("filter frames of PPPoE"))?;
+        }
+        Ok(())
+    }
+
+    /// Readable when a worker cannot go on: [`Subscribers::failure`].
+    pub fn failures(&self) -> BorrowedFd<'_> {
+        self.crew.as_fd()
+    }
+
+    /// Why a worker cannot go on; waits for that.
+    pub fn failure(&mut self) -> PathError {
+        self.crew.failure().err().unwrap_or(PathError::Worker)
+    }
+
+    /// Ends it: interface and claim are gone when this returns. Its sockets on the parent, which nobody reads any more, are
+    /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
+    pub(crate) fn down_but_sockets(self) -> Vec<Packet> {
+        let Subscribers { crew, interface, claim, workers, .. } = self;
+        drop(crew);
+        drop(interface);
+        drop(claim);
+        workers.into_iter().map(|(_, socket)| socket).collect()
+    }
+
+    /// Ends it: the interface is gone when this returns.
+    pub fn down(self) -> Counted {
+        let counted = self.counted();
+        drop(self);
+        counted
+    }
+}
+
+/// Gives the interface what it should have, and sets it up; its number.
+fn configure(config: &Config) -> Result<u32, Error> {
+    let name = &config.name;
+    let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let refused = |what: &str| Error::refused(format!("{what} {name}"));
+    netlink::configure(index, config.mtu, None).map_err(refused("set the MTU of"))?;
+    // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
+    let _ = netlink::disable_own_ipv6(index);
+    netlink::set_up(index).map_err(refused("set up"))?;
+    for address in &config.addresses {
+        netlink::add_address(index, address)
+            .map_err(|refusal| Error::address(index, name, *address, refusal))?;
+    }
+    Ok(index)
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
 use link::pppoe::VlanPattern;
-use rxlane_concentrator::subscribers::{Limits, Number, Registry, Session, Subscribers, Wish};
+use rxlane_concentrator::subscribers::{Config, Limits, Number, Registry, Session, Subscribers};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
 use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
@@ -50,19 +49,15 @@ fn round(
         let usage = all.iter().map(|own| registry.usage(*own).expect("there"));
         usage.map(|usage| usage.received.frames + usage.sent.frames).sum::<u64>()
     };
-    let until = Instant::now() + testkit::PATIENCE;
     let wanted = total() + 2 * u64::from(COUNT);
     let before = allocations::of_all_threads();
     transmit.send(frames).expect("sent");
     for number in 0..COUNT {
         // The last is longer than its subscriber takes, and becomes fragments.
-        let octets = if number + 1 == COUNT { 400 } else { 100 };
-        socket.send_to(&[0x5a; 400][..octets], SocketAddr::from((address(number), 9))).expect("sent");
+        let bytes = if number + 1 == COUNT { 400 } else { 100 };
+        socket.send_to(&[0x5a; 400][..bytes], SocketAddr::from((address(number), 9))).expect("sent");
     }
-    while total() < wanted + 1 {
-        assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    testkit::wait_until("all frames", || total() > wanted);
     allocations::of_all_threads() - before
 }
 
@@ -73,7 +68,7 @@ fn the_steady_state_of_many_sessions_allocates_nothing() {
     namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
     namespace.inside(|| {
         let local = link_by_name("near0").expect("there").mac.expect("an address");
-        let wish = Wish {
+        let config = Config {
             name: "bras0".to_owned(),
             parent: "near0".to_owned(),
             vlans: VlanPattern::Any,
@@ -82,7 +77,7 @@ fn the_steady_state_of_many_sessions_allocates_nothing() {
             workers: 2,
             limits: Limits { sessions: 100, prefixes: 100 },
         };
-        let (subscribers, mut registry) = Subscribers::up(&wish).expect("up");
+        let (subscribers, mut registry) = Subscribers::up(&config).expect("up");
         let stack: Encapsulation = "ad:100,q:200".parse().expect("an encapsulation");
         let vlans = Vlans::of(stack.tags().iter().copied()).expect("two");
         let (mut all, mut frames) = (Vec::new(), Vec::new());

@@ -81,7 +81,7 @@ fn main() -> Done<()> {
     let show = |bench: &Bench, sessions: usize| -> Done<()> {
         let (used, resident) = (in_use().saturating_sub(before), self::resident()?.saturating_sub(resident));
         let last = bench.last.as_secs_f64() * 1e6 / WAVE as f64;
-        let mib = |octets: usize| octets as f64 / f64::from(1 << 20);
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         println!(
             "  {sessions:>6} sessions {:>7.1} MiB asked for, {:>7.1} MiB resident, last thousand {last:.1} us each",
             mib(used),
@@ -162,7 +162,7 @@ impl Bench {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let now = Duration::from_secs(1000);
         let concentrator =
-            Concentrator::new(config, secrets, now, &mut |octets: &mut [u8]| random.fill_bytes(octets))?;
+            Concentrator::new(config, secrets, now, &mut |bytes: &mut [u8]| random.fill_bytes(bytes))?;
         let host = Arc::new(move |number| {
             let host = session::Host {
                 user: format!("user-{number}@isp.example").into(),
@@ -225,11 +225,12 @@ impl Bench {
         let random = &mut self.random;
         let mut turn = Turn {
             now: self.now,
-            random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+            random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
             traffic: &mut |_| Traffic::default(),
+            actions: &mut out,
         };
         let start = Instant::now();
-        self.concentrator.receive(&mut turn, stage, &arrival, &mut out);
+        self.concentrator.receive(&mut turn, stage, &arrival);
         self.spent += start.elapsed();
         let sent = out.into_iter().filter_map(|action| match action {
             Action::Send { destination, stage, payload, .. } => Some((destination, stage, payload)),
@@ -248,7 +249,7 @@ impl Bench {
     ) -> Done<()> {
         let mut actions = Vec::new();
         let generator = &mut self.random;
-        let mut random = |octets: &mut [u8]| generator.fill_bytes(octets);
+        let mut random = |bytes: &mut [u8]| generator.fill_bytes(bytes);
         if stage == Stage::Discovery {
             let message = Message::parse(payload).map_err(|error| error.to_string())?;
             if message.code() == Code::PADO {
@@ -259,7 +260,7 @@ impl Bench {
                 todo.push_back((at, Stage::Discovery, padr));
                 return Ok(());
             }
-            let mut session = Session::new((self.host)(host.number), PLAIN_PAYLOAD, &mut random);
+            let mut session = Session::new((self.host)(host.number), PLAIN_PAYLOAD);
             session.start(self.now, &mut random, &mut actions);
             host.session = Some((message.session(), session));
         } else if let Some((_, session)) = &mut host.session {
@@ -288,15 +289,15 @@ impl Bench {
                 heard += start.elapsed();
                 next += Duration::from_secs(10);
             }
-            let random = &mut self.random;
+            let (random, mut out) = (&mut self.random, Vec::new());
             let mut turn = Turn {
                 now: self.now,
-                random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+                random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
                 traffic: &mut |_| Traffic::default(),
+                actions: &mut out,
             };
-            let mut out = Vec::new();
             let start = Instant::now();
-            self.concentrator.tick(&mut turn, &mut out);
+            self.concentrator.tick(&mut turn);
             ticks += start.elapsed();
             turns += 1;
             sent += out.len();
@@ -319,8 +320,9 @@ impl Bench {
         let random = &mut self.random;
         let mut turn = Turn {
             now: self.now,
-            random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+            random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
             traffic: &mut |_| Traffic::default(),
+            actions: &mut Vec::new(),
         };
         let start = Instant::now();
         let text = serde_json::to_vec(&old.snapshot(&mut turn))?;
@@ -328,7 +330,7 @@ impl Bench {
         drop(old);
         let start = Instant::now();
         let snapshot = serde_json::from_slice(&text)?;
-        let restored = self.concentrator.restore(&mut turn, snapshot, Duration::ZERO, &mut Vec::new())?;
+        let restored = self.concentrator.restore(&mut turn, snapshot, Duration::ZERO)?;
         let (written, read) = (written.as_secs_f64(), start.elapsed().as_secs_f64());
         println!("restart with {} sessions", restored.sessions);
         let mib = text.len() as f64 / f64::from(1 << 20);

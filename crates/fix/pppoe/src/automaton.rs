@@ -13,7 +13,7 @@ use Action::{
 
 /// States (RFC 1661 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// The lower layer is down, nobody asked for this one.
     Initial,
     /// The lower layer is down, this one is wanted.
@@ -33,20 +33,6 @@ pub enum State {
 }
 
 impl State {
-    /// All of them, in the order of the RFC's table.
-    pub const ALL: [State; 10] = [
-        State::Initial,
-        State::Starting,
-        State::Closed,
-        State::Stopped,
-        State::Closing,
-        State::Stopping,
-        State::RequestSent,
-        State::AckReceived,
-        State::AckSent,
-        State::Opened,
-    ];
-
     /// Whether the restart timer runs in it: "Restart timer is running in Closing, Stopping, Req-Sent, Ack-Rcvd and Ack-Sent".
     pub(crate) const fn has_timer(self) -> bool {
         matches!(
@@ -57,8 +43,9 @@ impl State {
 }
 
 /// Events (RFC 1661 section 4.3).
+#[allow(dead_code, reason = "they are those of the RFC's table")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// The lower layer is up.
     Up,
     /// The lower layer is down.
@@ -92,31 +79,9 @@ pub enum Event {
     Echo,
 }
 
-impl Event {
-    /// All of them, in the order of the RFC's table.
-    pub const ALL: [Event; 16] = [
-        Event::Up,
-        Event::Down,
-        Event::Open,
-        Event::Close,
-        Event::Timeout,
-        Event::TimeoutLast,
-        Event::RequestGood,
-        Event::RequestBad,
-        Event::Ack,
-        Event::NakOrReject,
-        Event::TerminateRequest,
-        Event::TerminateAck,
-        Event::UnknownCode,
-        Event::RejectHarmless,
-        Event::RejectFatal,
-        Event::Echo,
-    ];
-}
-
 /// Actions (RFC 1661 section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// tlu.
     ThisLayerUp,
     /// tld.
@@ -147,7 +112,7 @@ pub enum Action {
 
 /// What is done in `state` at `event`, in order, and the state behind it. `None`: the RFC's table has a dash; the event
 /// cannot happen there, and nothing is done.
-pub const fn step(state: State, event: Event) -> Option<(&'static [Action], State)> {
+pub(crate) const fn step(state: State, event: Event) -> Option<(&'static [Action], State)> {
     match event {
         Event::Up | Event::Down | Event::Open | Event::Close => administrative(state, event),
         Event::Timeout | Event::TimeoutLast => timeout(state, event),
@@ -242,6 +207,19 @@ const fn other_packet(state: State, event: Event) -> Option<(&'static [Action], 
 pub(crate) mod tests {
     use super::*;
 
+    pub(crate) const STATES: [State; 10] = {
+        use State::*;
+        [Initial, Starting, Closed, Stopped, Closing, Stopping, RequestSent, AckReceived, AckSent, Opened]
+    };
+    #[rustfmt::skip]
+    const EVENTS: [Event; 16] = {
+        use Event::*;
+        [
+            Up, Down, Open, Close, Timeout, TimeoutLast, RequestGood, RequestBad, Ack, NakOrReject,
+            TerminateRequest, TerminateAck, UnknownCode, RejectHarmless, RejectFatal, Echo,
+        ]
+    };
+
     /// The table of RFC 1661 section 4.1, row by row as it is printed there, without the notes.
     pub(crate) const TABLE: &str = "
         Up   | 2 | irc,scr/6 | - | - | - | - | - | - | - | -
@@ -281,7 +259,7 @@ pub(crate) mod tests {
 
     fn cell(state: State, event: Event) -> String {
         let Some((actions, next)) = step(state, event) else { return "-".to_owned() };
-        let number = State::ALL.iter().position(|state| *state == next).unwrap();
+        let number = STATES.iter().position(|state| *state == next).unwrap();
         let words: Vec<_> = actions.iter().copied().map(word).collect();
         if words.is_empty() { number.to_string() } else { format!("{}/{number}", words.join(",")) }
     }
@@ -289,11 +267,11 @@ pub(crate) mod tests {
     #[test]
     fn every_cell_is_that_of_the_rfc() {
         let rows: Vec<&str> = TABLE.lines().filter(|line| !line.trim().is_empty()).collect();
-        assert_eq!(rows.len(), Event::ALL.len());
-        for (row, event) in rows.into_iter().zip(Event::ALL) {
+        assert_eq!(rows.len(), EVENTS.len());
+        for (row, event) in rows.into_iter().zip(EVENTS) {
             let cells: Vec<&str> = row.split('|').skip(1).map(str::trim).collect();
-            assert_eq!(cells.len(), State::ALL.len(), "{row}");
-            for (expected, state) in cells.into_iter().zip(State::ALL) {
+            assert_eq!(cells.len(), STATES.len(), "{row}");
+            for (expected, state) in cells.into_iter().zip(STATES) {
                 assert_eq!(cell(state, event), expected, "{event:?} in {state:?}");
             }
         }
@@ -306,7 +284,7 @@ pub(crate) mod tests {
             let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
             let (mut state, mut up) = (State::Initial, false);
             for _ in 0..2_000 {
-                let event = Event::ALL[random.next_u32() as usize % Event::ALL.len()];
+                let event = EVENTS[random.next_u32() as usize % EVENTS.len()];
                 let Some((actions, next)) = step(state, event) else { continue };
                 for action in actions {
                     match action {

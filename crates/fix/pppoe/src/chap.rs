@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn response_is_the_digest_of_identifier_secret_and_challenge() {
         let response: String =
-            md5_response(1, b"secret", b"challenge").iter().map(|octet| format!("{octet:02x}")).collect();
+            md5_response(1, b"secret", b"challenge").iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(response, "46e47770030e2b4e26a0db72a7efec00");
     }
 }

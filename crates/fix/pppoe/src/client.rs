@@ -15,18 +15,15 @@
 
 mod config;
 mod end;
-mod remark;
-mod status;
 
+pub use crate::session::Phase;
 pub use config::{Config, Reconnect};
-pub use end::End;
-pub use remark::Remark;
-pub use status::{Phase, Status};
+pub use end::{End, Remark};
 
 use crate::discovery::Packet;
 use crate::discovery::host::{self, Found, Host};
 use crate::framing::{unwrapped, wrapped};
-use crate::session::{self, Family, Ipv4, Ipv6, Session};
+use crate::session::{self, Family, Ipv4, Ipv6, RoundTrip, Session};
 use crate::{Random, Time};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +80,31 @@ pub struct Ignored {
     pub foreign: u64,
     /// Of the session stage: they contradict themselves.
     pub malformed: u64,
+}
+
+/// How it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub phase: Phase,
+    pub(crate) has_line: bool,
+    /// Service-Name that is asked for; empty for any.
+    pub service: Vec<u8>,
+    /// The session, also before packets may flow.
+    pub session: Option<Opened>,
+    /// How long packets have been able to flow.
+    pub uptime: Option<Duration>,
+    /// Attempts since it was made, this one among them.
+    pub attempts: u32,
+    pub failures: u32,
+    /// Sessions that discovery found since it was made.
+    pub sessions: u32,
+    pub waits: Option<Duration>,
+    /// How the last attempt or session ended that was not ended by this end, and how long ago.
+    pub last_error: Option<(Duration, End)>,
+    /// The last answer to an echo request.
+    pub round_trip: Option<RoundTrip>,
+    /// Packets of the session stage that did not count.
+    pub ignored: Ignored,
 }
 
 /// The machine.
@@ -223,7 +245,7 @@ impl Client {
             self.ignored.foreign += 1;
             return;
         };
-        let Ok((session, octets)) = unwrapped(packet.payload) else {
+        let Ok((session, bytes)) = unwrapped(packet.payload) else {
             self.ignored.malformed += 1;
             return;
         };
@@ -233,7 +255,7 @@ impl Client {
             return;
         }
         let mut did = Vec::new();
-        running.session.receive(step.now, octets, step.random, &mut did);
+        running.session.receive(step.now, bytes, step.random, &mut did);
         self.of_session(did, step);
     }
 
@@ -316,6 +338,42 @@ impl Client {
         }
     }
 
+    /// Whether there is a session in which the protocol of this family is being negotiated: it is not up, and neither end has
+    /// given it up.
+    pub fn awaits(&self, family: Family) -> bool {
+        matches!(&self.state, State::Session(running) if running.session.awaits(family))
+    }
+
+    pub fn status(&self, now: Time) -> Status {
+        let running = match &self.state {
+            State::Session(running) => Some(running),
+            _ => None,
+        };
+        let phase = match &self.state {
+            State::Idle | State::Waiting { .. } | State::NoLine => Phase::Closed,
+            State::Discovery => Phase::Discovery,
+            State::Session(running) => running.session.phase(),
+        };
+        let waits = match self.state {
+            State::Waiting { until } => Some(until.saturating_sub(now)),
+            _ => None,
+        };
+        Status {
+            phase,
+            has_line: self.has_line,
+            service: self.config.discovery.service.clone(),
+            session: running.map(|running| running.opened()),
+            uptime: running.and_then(|running| running.opened).map(|opened| now.saturating_sub(opened)),
+            attempts: self.attempts,
+            failures: self.failures,
+            sessions: self.sessions,
+            waits,
+            last_error: self.last.as_ref().map(|(at, end)| (now.saturating_sub(*at), end.clone())),
+            round_trip: running.and_then(|running| running.session.round_trip()),
+            ignored: self.ignored,
+        }
+    }
+
     /// What came and did not count.
     pub fn ignored(&self) -> (&host::Ignored, &Ignored) {
         (self.host.ignored(), &self.ignored)
@@ -363,7 +421,7 @@ impl Client {
         }
         self.sessions += 1;
         self.enter(Phase::Lcp, step);
-        let mut session = Session::new(self.config.session.clone(), found.max_payload, step.random);
+        let mut session = Session::new(self.config.session.clone(), found.max_payload);
         let mut did = Vec::new();
         session.start(step.now, step.random, &mut did);
         self.state =
@@ -386,7 +444,7 @@ impl Client {
                 session::Action::Down(Family::Ipv4) => running.ipv4.take().is_some(),
                 session::Action::Down(Family::Ipv6) => running.ipv6.take().is_some(),
                 session::Action::Phase(phase) => {
-                    self.enter(Phase::of(phase), step);
+                    self.enter(phase, step);
                     continue;
                 }
                 session::Action::Remark(remark) => {

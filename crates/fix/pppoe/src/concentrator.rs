@@ -11,7 +11,7 @@
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
 //! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
-//! * Who sends wrong passwords waits before the next one is looked at (module `guesses`).
+//! * Who sends wrong passwords waits before the next one is looked at (module `login_throttle`).
 //! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back
 //!   with the end of its session, whatever ends it, and every end has a reason ([`Action::Ended`]).
 //! * Work for one session does not grow with the number of the others; those that wait cost none.
@@ -24,26 +24,26 @@
 pub mod accounting;
 mod authentication;
 mod config;
-mod guesses;
+mod lifecycle;
+mod login_throttle;
 pub mod network;
-mod opening;
+mod numbers;
 mod operator;
 pub mod pool;
-mod progress;
 mod remark;
 pub mod secrets;
 mod sessions;
 mod snapshot;
 
 pub use authentication::Refusal;
-pub use config::{Config, ConfigError, SameUser};
+pub use config::{Config, SameUser};
 pub use operator::{Listed, Reloaded, Target, Why};
 pub use remark::Remark;
 pub use sessions::{Caps, Full, Id};
-pub use snapshot::{Restored, Snapshot, SnapshotError};
+pub use snapshot::{Restored, Snapshot};
 
 use self::accounting::{Ended, Record, Traffic};
-use self::guesses::Guesses;
+use self::login_throttle::LoginThrottle;
 use self::network::Network;
 use self::pool::{AddressPool, PrefixPool};
 use self::secrets::Secrets;
@@ -57,7 +57,7 @@ use crate::discovery::message::padt;
 use crate::discovery::place::Place;
 use crate::framing::unwrapped;
 use crate::session;
-use crate::{Random, Time};
+use crate::{Invalid, Random, Time};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use wire::ethernet::MacAddress;
@@ -70,6 +70,8 @@ pub struct Turn<'a> {
     /// What the data path has counted of a session since it took it in: since the last [`Action::Installed`] of a session that
     /// it did not have.
     pub traffic: &'a mut dyn FnMut(Id) -> Traffic,
+    /// Where what is to be done goes.
+    pub actions: &'a mut Vec<Action>,
 }
 
 /// What is to be done, in the order given.
@@ -166,7 +168,7 @@ pub struct Concentrator {
     table: Table,
     addresses: AddressPool,
     prefixes: Option<PrefixPool>,
-    guesses: Guesses,
+    throttle: LoginThrottle,
     remarks: remark::Throttle,
     counters: Counters,
 }
@@ -182,7 +184,7 @@ impl Concentrator {
         secrets: Secrets,
         now: Time,
         random: &mut dyn Random,
-    ) -> Result<Concentrator, ConfigError> {
+    ) -> Result<Concentrator, Invalid> {
         let (mut addresses, mut prefixes) = config.pools()?;
         if let Some(local) = config.local {
             addresses.keep_back(local, true);
@@ -199,7 +201,7 @@ impl Concentrator {
             table: Table::new(config.caps),
             addresses,
             prefixes,
-            guesses: Guesses::new(config.caps.sessions, random),
+            throttle: LoginThrottle::new(config.caps.sessions, random),
             remarks: remark::Throttle::default(),
             counters: Counters::default(),
             config,
@@ -207,30 +209,29 @@ impl Concentrator {
     }
 
     /// Takes a packet of either stage.
-    pub fn receive(
-        &mut self,
-        turn: &mut Turn<'_>,
-        stage: Stage,
-        arrival: &Arrival<'_>,
-        out: &mut Vec<Action>,
-    ) {
+    pub fn receive(&mut self, turn: &mut Turn<'_>, stage: Stage, arrival: &Arrival<'_>) {
         match stage {
-            Stage::Discovery => self.discovery_packet(turn, arrival, out),
-            Stage::Session => self.session_packet(turn, arrival, out),
+            Stage::Discovery => self.discovery_packet(turn, arrival),
+            Stage::Session => self.session_packet(turn, arrival),
         }
     }
 
-    fn discovery_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+    fn discovery_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>) {
         let (place, station) = (arrival.place, arrival.packet.source);
         match self.discovery.receive(turn.now, arrival, turn.random) {
             Answer::Ignored(_) => {}
             Answer::Offer(payload) => {
-                out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+                turn.actions.push(Action::Send {
+                    place,
+                    destination: station,
+                    stage: Stage::Discovery,
+                    payload,
+                });
             }
-            Answer::Request(request) => self.open(turn, &request, out),
+            Answer::Request(request) => self.open(turn, &request),
             // RFC 2516 section 5.5: no more traffic is allowed, and none is sent back.
             Answer::Terminate { session } => match self.table.of_number(&place, session) {
-                Some(slot) if self.is_of(slot, station) => self.end_by_host(turn, slot, out),
+                Some(slot) if self.is_of(slot, station) => self.end_by_host(turn, slot),
                 _ => self.counters.padt_ignored += 1,
             },
         }
@@ -240,7 +241,7 @@ impl Concentrator {
         self.table.get(slot).is_some_and(|entry| entry.station == station)
     }
 
-    fn session_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+    fn session_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>) {
         let (place, packet) = (arrival.place, arrival.packet);
         let read = unwrapped(packet.payload).ok().filter(|_| packet.destination == arrival.own);
         let Some((number, payload)) = read.filter(|_| !packet.source.is_multicast()) else {
@@ -249,49 +250,42 @@ impl Concentrator {
         };
         match self.table.of_number(&place, number) {
             Some(slot) if self.is_of(slot, packet.source) => {
-                self.drive(turn, slot, out, |session, turn, actions| {
+                self.drive(turn, slot, |session, turn, actions| {
                     session.receive(turn.now, payload, turn.random, actions);
                 });
             }
             Some(_) => self.counters.other_station += 1,
             None => {
                 self.counters.unknown_session += 1;
-                self.stray(turn.now, place, packet.source, number, out);
+                self.stray(turn, place, packet.source, number);
             }
         }
     }
 
     /// Tells that the data path received packets of a number that is nobody's at that place. A host whose session is gone so
     /// learns of it by its next packet, instead of after some lost echoes.
-    pub fn stray(
-        &mut self,
-        now: Time,
-        place: Place,
-        station: MacAddress,
-        number: u16,
-        out: &mut Vec<Action>,
-    ) {
+    pub fn stray(&mut self, turn: &mut Turn<'_>, place: Place, station: MacAddress, number: u16) {
         let is_there = self.table.of_number(&place, number).is_some();
         if is_there || station.is_multicast() || !is_session(number) {
             return;
         }
-        if self.strays.take(now, station, &place).is_ok() {
+        if self.strays.take(turn.now, station, &place).is_ok() {
             let payload = padt(number, Some("there is no such session"));
-            out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            turn.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
     }
 
     /// When [`Concentrator::tick`] wants to be called next.
     pub fn deadline(&self) -> Option<Time> {
-        self.table.timers.next()
+        self.table.deadline()
     }
 
     /// Does what is due. Called early, it does nothing.
-    pub fn tick(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Action>) {
+    pub fn tick(&mut self, turn: &mut Turn<'_>) {
         // Each at most once, so that a session that always wants to be called does not stop the others.
-        let due: Vec<u32> = std::iter::from_fn(|| self.table.timers.expired(turn.now)).collect();
+        let due: Vec<u32> = std::iter::from_fn(|| self.table.expired(turn.now)).collect();
         for slot in due {
-            self.tick_one(turn, slot, out);
+            self.tick_one(turn, slot);
         }
     }
 
@@ -336,7 +330,9 @@ impl Concentrator {
     pub const fn half_open(&self) -> u32 {
         self.table.half_open()
     }
-}
 
-#[cfg(test)]
-mod tests;
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.table.check();
+    }
+}

@@ -70,13 +70,13 @@ pub struct ConfigurationOption<'a> {
 
 /// Iterator over the options in the data of a Configure packet; one that does not fit ends it with an error.
 pub fn options(data: &[u8]) -> Options<'_> {
-    Options { octets: data, at: 0 }
+    Options { bytes: data, at: 0 }
 }
 
 /// See [`options`].
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
@@ -85,8 +85,8 @@ impl<'a> Iterator for Options<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at;
-        let left = self.octets.get(at..).filter(|left| !left.is_empty())?;
-        self.at = self.octets.len();
+        let left = self.bytes.get(at..).filter(|left| !left.is_empty())?;
+        self.at = self.bytes.len();
         let Some(&[kind, length]) = left.first_chunk::<2>() else {
             return Some(Err(ControlError::Cut { at }));
         };
@@ -120,9 +120,9 @@ pub fn packet(protocol: PppProtocol, packet: ControlPacket<'_>, limit: u16) -> O
     if packet.length() > usize::from(limit) {
         return None;
     }
-    let mut octets = vec![0; 2 + packet.length()];
-    headers(&[&Ppp { protocol }, &packet], &mut octets).ok()?;
-    Some(octets)
+    let mut bytes = vec![0; 2 + packet.length()];
+    headers(&[&Ppp { protocol }, &packet], &mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -166,9 +166,9 @@ mod tests {
     fn a_packet_is_no_longer_than_its_limit() {
         let long = ControlPacket { code: 9, identifier: 1, data: &[0; 100] };
         assert_eq!(packet(PppProtocol::LCP, long, 103), None);
-        assert_eq!(packet(PppProtocol::LCP, long, 104).map(|octets| octets.len()), Some(106));
+        assert_eq!(packet(PppProtocol::LCP, long, 104).map(|bytes| bytes.len()), Some(106));
         let short = ControlPacket { code: 5, identifier: 3, data: b"bye" };
-        let octets = packet(PppProtocol::LCP, short, 1492);
-        assert_eq!(octets.as_deref(), Some(&b"\xc0\x21\x05\x03\x00\x07bye"[..]));
+        let bytes = packet(PppProtocol::LCP, short, 1492);
+        assert_eq!(bytes.as_deref(), Some(&b"\xc0\x21\x05\x03\x00\x07bye"[..]));
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn is_usable(address: Ipv4Addr) -> bool {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ipcp {
-    first: Wishes,
-    asked: Wishes,
+    first: Wanted,
+    asked: Wanted,
     address_naks: u8,
     dns_naks: [u8; 2],
     /// What a concentrator gives; `None`: this is a host.
@@ -34,7 +34,7 @@ pub(crate) struct Ipcp {
 
 /// Options of this end's request; `None`: not asked for.
 #[derive(Clone, Copy, Debug)]
-struct Wishes {
+struct Wanted {
     address: Option<Ipv4Addr>,
     dns: [Option<Ipv4Addr>; 2],
 }
@@ -47,31 +47,31 @@ struct Given {
 
 impl Ipcp {
     /// A host's: `address` is asked for first.
-    pub fn host(address: Ipv4Addr, dns: bool) -> Ipcp {
+    pub(crate) fn host(address: Ipv4Addr, dns: bool) -> Ipcp {
         let dns = [dns.then_some(Ipv4Addr::UNSPECIFIED); 2];
-        Ipcp::new(Wishes { address: Some(address), dns }, None)
+        Ipcp::new(Wanted { address: Some(address), dns }, None)
     }
 
     /// A concentrator's; `None`: no IPv4 was granted.
-    pub fn concentrator(grant: &Grant) -> Option<Ipcp> {
+    pub(crate) fn concentrator(grant: &Grant) -> Option<Ipcp> {
         let (local, peer) = grant.ipv4?;
-        let wishes = Wishes { address: Some(local), dns: [None; 2] };
-        Some(Ipcp::new(wishes, Some(Given { peer, dns: grant.dns })))
+        let wanted = Wanted { address: Some(local), dns: [None; 2] };
+        Some(Ipcp::new(wanted, Some(Given { peer, dns: grant.dns })))
     }
 
     /// A concentrator's that was up in another process.
-    pub fn resumed(grant: &Grant) -> Option<Ipcp> {
+    pub(crate) fn resumed(grant: &Grant) -> Option<Ipcp> {
         let mut ipcp = Ipcp::concentrator(grant)?;
         ipcp.peer = ipcp.given.map(|given| given.peer);
         Some(ipcp)
     }
 
-    fn new(first: Wishes, given: Option<Given>) -> Ipcp {
+    fn new(first: Wanted, given: Option<Given>) -> Ipcp {
         Ipcp { first, asked: first, address_naks: 0, dns_naks: [0; 2], given, peer: None, candidate: None }
     }
 
     /// What came of it, once it is up.
-    pub fn result(&self) -> Ipv4 {
+    pub(crate) fn result(&self) -> Ipv4 {
         let local = self.asked.address.or(self.first.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
         Ipv4 { local, peer: self.peer, dns: self.asked.dns.map(|dns| dns.filter(|dns| is_usable(*dns))) }
     }
@@ -126,7 +126,9 @@ fn dns_place(kind: u8) -> Option<usize> {
 }
 
 impl Layer for Ipcp {
-    const PROTOCOL: PppProtocol = PppProtocol::IPCP;
+    fn protocol(&self) -> PppProtocol {
+        PppProtocol::IPCP
+    }
 
     fn request(&self, options: &mut Vec<u8>) {
         if let Some(address) = self.asked.address {

@@ -1,10 +1,10 @@
 //! The option of IPV6CP: Interface-Identifier (RFC 5072 section 4.1). Everything else is rejected.
 
 use crate::control::{ConfigurationOption, has_option, put_option};
-use crate::draw;
 use crate::negotiation::{Failure, Judgement, Layer};
 use crate::session::Ipv6;
 use crate::turn::Turn;
+use crate::{Random, draw};
 use wire::ppp::PppProtocol;
 
 const IDENTIFIER: u8 = 1;
@@ -23,17 +23,17 @@ pub(crate) struct Ipv6cp {
 
 impl Ipv6cp {
     /// `first`: this end's identifier; `suggestion`: one for a peer that has none of its own. Zero: drawn at random.
-    pub fn new(first: u64, suggestion: u64) -> Ipv6cp {
+    pub(crate) fn new(first: u64, suggestion: u64) -> Ipv6cp {
         Ipv6cp { first, asked: first, suggestion, peer: 0, candidate: 0 }
     }
 
     /// One that was up in another process, with the identifier that the peer has.
-    pub fn resumed(first: u64, suggestion: u64, peer: u64) -> Ipv6cp {
+    pub(crate) fn resumed(first: u64, suggestion: u64, peer: u64) -> Ipv6cp {
         Ipv6cp { peer, ..Ipv6cp::new(first, suggestion) }
     }
 
     /// What came of it, once it is up.
-    pub fn result(&self) -> Ipv6 {
+    pub(crate) fn result(&self) -> Ipv6 {
         Ipv6 { local: self.asked, peer: self.peer }
     }
 
@@ -41,14 +41,14 @@ impl Ipv6cp {
         if self.suggestion != 0 && self.suggestion != self.asked {
             return self.suggestion;
         }
-        draw_identifier(self.asked, turn)
+        draw_identifier(self.asked, turn.random)
     }
 }
 
 /// An identifier that is neither zero nor `other`, with the universal bit off, since it comes from no assigned address (RFC 5072
 /// section 4.1).
-fn draw_identifier(other: u64, turn: &mut Turn<'_>) -> u64 {
-    let identifier = u64::from_be_bytes(draw(turn.random)) & !(1 << 57);
+pub(crate) fn draw_identifier(other: u64, random: &mut dyn Random) -> u64 {
+    let identifier = u64::from_be_bytes(draw(random)) & !(1 << 57);
     if identifier == 0 || identifier == other { (other & !(1 << 57)) ^ 1 | 1 << 32 } else { identifier }
 }
 
@@ -57,14 +57,16 @@ fn identifier(data: &[u8]) -> Option<u64> {
 }
 
 impl Layer for Ipv6cp {
-    const PROTOCOL: PppProtocol = PppProtocol::IPV6CP;
+    fn protocol(&self) -> PppProtocol {
+        PppProtocol::IPV6CP
+    }
 
     fn request(&self, options: &mut Vec<u8>) {
         put_option(IDENTIFIER, &self.asked.to_be_bytes(), options);
     }
 
     fn reset(&mut self, turn: &mut Turn<'_>) {
-        self.asked = if self.first == 0 { draw_identifier(0, turn) } else { self.first };
+        self.asked = if self.first == 0 { draw_identifier(0, turn.random) } else { self.first };
     }
 
     fn begin(&mut self) {
@@ -99,7 +101,7 @@ impl Layer for Ipv6cp {
     fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure> {
         if option.kind == IDENTIFIER {
             let wanted = identifier(option.data).filter(|wanted| *wanted != 0 && *wanted != self.peer);
-            self.asked = wanted.unwrap_or_else(|| draw_identifier(self.peer, turn));
+            self.asked = wanted.unwrap_or_else(|| draw_identifier(self.peer, turn.random));
         }
         Ok(())
     }

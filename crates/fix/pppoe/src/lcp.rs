@@ -25,12 +25,12 @@ const LOOPS: u8 = 4;
 
 /// What the peer's request says.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub mru: u16,
+pub(crate) struct Peer {
+    pub(crate) mru: u16,
     /// Zero: none.
     pub(crate) magic: u32,
     /// How this end is to authenticate itself.
-    pub method: Option<Method>,
+    pub(crate) method: Option<Method>,
 }
 
 impl Peer {
@@ -38,7 +38,7 @@ impl Peer {
 }
 
 #[derive(Clone, Debug)]
-pub struct Lcp {
+pub(crate) struct Lcp {
     /// Most bytes that this end receives.
     mru: u16,
     /// MRU that is asked for; `None`: the peer does not want to hear of it.
@@ -47,10 +47,10 @@ pub struct Lcp {
     /// This end's magic number; zero: the peer wants none.
     pub(crate) magic: u32,
     /// Method that this end demands, and which of its methods the peer did not want.
-    pub demand: Option<Method>,
+    pub(crate) demand: Option<Method>,
     refused: [bool; 3],
     /// What the peer's last good request said, and what the one says that is being judged.
-    pub peer: Peer,
+    pub(crate) peer: Peer,
     candidate: Peer,
     loops: u8,
     /// Method that the peer demanded last and that is not allowed, until one is.
@@ -59,7 +59,7 @@ pub struct Lcp {
 }
 
 impl Lcp {
-    pub fn new(mru: u16) -> Lcp {
+    pub(crate) fn new(mru: u16) -> Lcp {
         let mru = mru.max(LEAST_MRU);
         Lcp {
             mru,
@@ -77,12 +77,12 @@ impl Lcp {
     }
 
     /// As it was agreed to in another process.
-    pub fn resumed(mru: u16, magic: u32, peer: Peer) -> Lcp {
+    pub(crate) fn resumed(mru: u16, magic: u32, peer: Peer) -> Lcp {
         Lcp { magic, peer, ..Lcp::new(mru) }
     }
 
     /// The most bytes that may be sent to the peer behind the protocol field.
-    pub fn peer_mru(&self) -> u16 {
+    pub(crate) fn peer_mru(&self) -> u16 {
         self.peer.mru.min(self.mru)
     }
 
@@ -92,7 +92,7 @@ impl Lcp {
     }
 
     fn judge_magic(&mut self, data: &[u8], turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
-        let magic = data.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+        let magic = data.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         if data.len() == 4 && magic != 0 && magic != self.magic {
             self.loops = 0;
             self.candidate.magic = magic;
@@ -116,7 +116,7 @@ impl Lcp {
             return Ok(Judgement::Ack);
         }
         let demanded = Demanded {
-            protocol: data.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets)),
+            protocol: data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes)),
             algorithm: data.get(2).copied(),
         };
         self.not_allowed = Some(demanded);
@@ -130,7 +130,7 @@ impl Lcp {
             Some(method) if named < allowed.len().saturating_mul(2) => {
                 Ok(Judgement::Nak(method.option().to_vec()))
             }
-            _ => Err(Failure::MethodNotAllowed(demanded)),
+            _ => Err(Failure::NoAgreement),
         }
     }
 
@@ -160,7 +160,9 @@ fn draw_magic(turn: &mut Turn<'_>) -> u32 {
 }
 
 impl Layer for Lcp {
-    const PROTOCOL: PppProtocol = PppProtocol::LCP;
+    fn protocol(&self) -> PppProtocol {
+        PppProtocol::LCP
+    }
 
     fn request(&self, options: &mut Vec<u8>) {
         if let Some(mru) = self.asked_mru {
@@ -192,7 +194,7 @@ impl Layer for Lcp {
     fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
         match (option.kind, &turn.config.role) {
             (MRU, _) => {
-                let mru = option.data.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets));
+                let mru = option.data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 if option.data.len() != 2 || mru < LEAST_MRU {
                     let least = if option.data.len() == 2 { LEAST_MRU } else { self.mru };
                     return Ok(Judgement::Nak(least.to_be_bytes().to_vec()));
@@ -217,7 +219,7 @@ impl Layer for Lcp {
             (MRU, _) => {
                 // A smaller one is as good. A larger one cannot be received; who insists on it is not told again, and cannot
                 // send more than PPPoE lets it.
-                let mru = option.data.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets));
+                let mru = option.data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 self.mru_naks = self.mru_naks.saturating_add(1);
                 if (LEAST_MRU..=self.mru).contains(&mru) {
                     self.asked_mru = Some(mru);

@@ -12,6 +12,24 @@
 //! Nothing of it is a hot path: bytes are allocated where that is simplest. IP packets of a session never come here; who has
 //! the sockets leaves them to the data path of the link.
 //!
+//! ```
+//! use rxlane_pppoe::discovery::{Packet, message::Message, probe::{Probe, Question}};
+//! use std::time::Duration;
+//! use wire::ethernet::MacAddress;
+//!
+//! let host = MacAddress([2, 0, 0, 0, 0, 1]);
+//! let mut random = |bytes: &mut [u8]| bytes.fill(7);
+//! let mut probe = Probe::new(Question::default(), host, &mut random);
+//! let padi = probe.padi(Duration::from_secs(1))?;
+//! assert!(Message::parse(&padi).is_ok_and(|padi| padi.host_uniq().is_some()));
+//!
+//! // A packet that contradicts itself is counted, and no answer.
+//! let packet = Packet { source: MacAddress([2; 6]), destination: host, payload: b"\x11\x07" };
+//! probe.receive(Duration::from_secs(2), packet);
+//! assert_eq!((probe.answers().len(), probe.ignored().malformed), (0, 1));
+//! # Ok::<(), rxlane_pppoe::discovery::message::TooLong>(())
+//! ```
+//!
 //! # Specifications
 //!
 //! RFC 2516 (PPPoE), RFC 4638 (PPP-Max-Payload), Broadband Forum TR-101 (line identification), RFC 1661 (LCP, the automaton),
@@ -28,7 +46,7 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
 mod authentication;
-pub mod automaton;
+pub(crate) mod automaton;
 pub mod chap;
 pub mod client;
 pub mod concentrator;
@@ -48,23 +66,40 @@ mod turn;
 /// Time since a moment that the caller chooses once for all machines, and which never goes back: a monotonic clock.
 pub type Time = core::time::Duration;
 
+/// How long the attempt of this number, counted from 1, waits: `first`, and each time twice as long, up to `longest`.
+pub(crate) fn backoff(first: Time, number: u32, longest: Time) -> Time {
+    let factor = 1_u32.checked_shl(number.saturating_sub(1)).unwrap_or(u32::MAX);
+    first.saturating_mul(factor).min(longest)
+}
+
 /// Where randomness comes from: the kernel in earnest, a seed in tests. Cookies, magic numbers, challenges and session ids
 /// depend on nobody being able to guess it.
 pub trait Random {
-    /// Fills all of `octets`.
-    fn fill(&mut self, octets: &mut [u8]);
+    /// Fills all of `bytes`.
+    fn fill(&mut self, bytes: &mut [u8]);
 }
 
 impl<F: FnMut(&mut [u8])> Random for F {
-    fn fill(&mut self, octets: &mut [u8]) {
-        self(octets);
+    fn fill(&mut self, bytes: &mut [u8]) {
+        self(bytes);
     }
 }
 
-pub fn draw<const N: usize>(random: &mut dyn Random) -> [u8; N] {
-    let mut octets = [0; N];
-    random.fill(&mut octets);
-    octets
+/// What somebody wrote or configured makes no sense: why, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub(crate) String);
+
+impl Invalid {
+    pub(crate) fn new(why: impl Into<String>) -> Invalid {
+        Invalid(why.into())
+    }
+}
+
+pub(crate) fn draw<const N: usize>(random: &mut dyn Random) -> [u8; N] {
+    let mut bytes = [0; N];
+    random.fill(&mut bytes);
+    bytes
 }
 
 #[cfg(test)]

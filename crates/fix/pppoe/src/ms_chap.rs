@@ -14,8 +14,8 @@ pub(crate) const RESPONSE_LENGTH: usize = 49;
 
 pub fn response_value(peer_challenge: &[u8; 16], nt_response: &[u8; 24]) -> [u8; RESPONSE_LENGTH] {
     let mut value = [0; RESPONSE_LENGTH];
-    for (place, octet) in value.iter_mut().zip(peer_challenge.iter().chain(&[0; 8]).chain(nt_response)) {
-        *place = *octet;
+    for (place, byte) in value.iter_mut().zip(peer_challenge.iter().chain(&[0; 8]).chain(nt_response)) {
+        *place = *byte;
     }
     value
 }
@@ -64,7 +64,7 @@ pub(crate) fn authenticator_response(
 
 /// Section 8.2.
 fn challenge_hash(peer_challenge: &[u8; 16], authenticator_challenge: &[u8; 16], user: &[u8]) -> [u8; 8] {
-    let user = user.rsplit(|octet| *octet == b'\\').next().unwrap_or(user);
+    let user = user.rsplit(|byte| *byte == b'\\').next().unwrap_or(user);
     let digest = Sha1::new()
         .chain_update(peer_challenge)
         .chain_update(authenticator_challenge)
@@ -77,7 +77,7 @@ fn challenge_hash(peer_challenge: &[u8; 16], authenticator_challenge: &[u8; 16],
 fn password_hash(secret: &[u8]) -> [u8; 16] {
     let units: Vec<u8> = match std::str::from_utf8(secret) {
         Ok(text) => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-        Err(_) => secret.iter().flat_map(|octet| [*octet, 0]).collect(),
+        Err(_) => secret.iter().flat_map(|byte| [*byte, 0]).collect(),
     };
     Md4::digest(units).into()
 }
@@ -88,16 +88,16 @@ fn challenge_response(challenge: &[u8; 8], hash: &[u8; 16]) -> [u8; 24] {
     let mut response = [0; 24];
     for block in response.as_chunks_mut::<8>().0 {
         let key = std::array::from_fn(|_| keys.next().unwrap_or(0));
-        let mut octets = Array(*challenge);
-        Des::new(&Array(with_parity(&key))).encrypt_block(&mut octets);
-        *block = octets.0;
+        let mut bytes = Array(*challenge);
+        Des::new(&Array(with_parity(&key))).encrypt_block(&mut bytes);
+        *block = bytes.0;
     }
     response
 }
 
-/// Section 8.6: 56 bits of key, seven to an byte; the parity bits are not looked at.
+/// Section 8.6: 56 bits of key, seven to a byte; the parity bits are not looked at.
 fn with_parity(key: &[u8; 7]) -> [u8; 8] {
-    let bits = key.iter().fold(0_u64, |bits, octet| bits << 8 | u64::from(*octet));
+    let bits = key.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     std::array::from_fn(|place| ((bits >> (49 - 7 * place) & 0x7f) << 1) as u8)
 }
 
@@ -105,9 +105,9 @@ fn with_parity(key: &[u8; 7]) -> [u8; 8] {
 pub fn success(authenticator_response: &[u8; 20], message: &[u8]) -> Vec<u8> {
     use std::fmt::Write;
     let mut text = String::from("S=");
-    for octet in authenticator_response {
+    for byte in authenticator_response {
         // Writing to a String cannot fail.
-        let _ = write!(text, "{octet:02X}");
+        let _ = write!(text, "{byte:02X}");
     }
     [text.as_bytes(), b" M=", message].concat()
 }
@@ -116,8 +116,8 @@ pub fn success(authenticator_response: &[u8; 20], message: &[u8]) -> Vec<u8> {
 pub fn parse_success(data: &[u8]) -> Option<([u8; 20], &[u8])> {
     let (digits, rest) = data.strip_prefix(b"S=")?.split_first_chunk::<40>()?;
     let mut response = [0; 20];
-    for (octet, [high, low]) in response.iter_mut().zip(digits.as_chunks::<2>().0) {
-        *octet = (hexadecimal(*high)? << 4) | hexadecimal(*low)?;
+    for (byte, [high, low]) in response.iter_mut().zip(digits.as_chunks::<2>().0) {
+        *byte = (hexadecimal(*high)? << 4) | hexadecimal(*low)?;
     }
     Some((response, rest.strip_prefix(b" M=").unwrap_or_default()))
 }
@@ -130,8 +130,8 @@ fn hexadecimal(digit: u8) -> Option<u8> {
 pub fn failure(challenge: &[u8; 16], message: &[u8]) -> Vec<u8> {
     use std::fmt::Write;
     let mut text = String::from("E=691 R=0 C=");
-    for octet in challenge {
-        let _ = write!(text, "{octet:02X}");
+    for byte in challenge {
+        let _ = write!(text, "{byte:02X}");
     }
     [text.as_bytes(), b" V=3 M=", message].concat()
 }
@@ -148,7 +148,7 @@ impl Failure {
     /// words.
     pub fn parse(data: &[u8]) -> (Option<Failure>, &[u8]) {
         let code = data.strip_prefix(b"E=").and_then(|rest| {
-            let digits = rest.iter().take_while(|octet| octet.is_ascii_digit()).count().min(9);
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count().min(9);
             std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()
         });
         let Some(code) = code else { return (None, data) };
@@ -202,10 +202,10 @@ mod tests {
 
     /// RFC 2759 section 9.3: DES keys without and with parity, which is not looked at.
     #[test]
-    fn keys_are_spread_over_eight_octets() {
+    fn keys_are_spread_over_eight_bytes() {
         let spread = with_parity(b"\xfc\x15\x6a\xf7\xed\xcd\x6c");
         let expected = *b"\xfd\x0b\x5b\x5e\x7f\x6e\x34\xd9";
-        assert_eq!(spread.map(|octet| octet & 0xfe), expected.map(|octet| octet & 0xfe));
+        assert_eq!(spread.map(|byte| byte & 0xfe), expected.map(|byte| byte & 0xfe));
     }
 
     #[test]

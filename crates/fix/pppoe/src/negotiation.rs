@@ -10,13 +10,13 @@
 use crate::Time;
 use crate::automaton::{Action as Step, Event, State, step};
 use crate::control::{ConfigurationOption, ControlError, code, options, put_option};
-use crate::session::{Demanded, Remark};
+use crate::session::Remark;
 use crate::turn::Turn;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
 /// What is said to an option of the peer's request.
-pub enum Judgement {
+pub(crate) enum Judgement {
     Ack,
     /// It may be wanted with this data.
     Nak(Vec<u8>),
@@ -25,18 +25,17 @@ pub enum Judgement {
 
 /// Why negotiation cannot succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     NoAgreement,
     Looped,
-    MethodNotAllowed(Demanded),
     MethodRefused,
     NoAddress,
     PeersAddress,
 }
 
 /// The options of one protocol.
-pub trait Layer {
-    const PROTOCOL: PppProtocol;
+pub(crate) trait Layer {
+    fn protocol(&self) -> PppProtocol;
 
     /// Writes the options of this end's request. What it writes changes only by [`Layer::reset`], [`Layer::naked`] and
     /// [`Layer::rejected`], so that it need not be kept.
@@ -70,7 +69,7 @@ pub trait Layer {
 
 /// What the session hears of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub(crate) enum Signal {
     /// tlu.
     Up,
     /// tld.
@@ -83,7 +82,7 @@ pub enum Signal {
 
 /// Where the negotiation of one protocol is.
 #[derive(Clone, Debug)]
-pub struct Negotiation {
+pub(crate) struct Negotiation {
     state: State,
     /// Of the last request that was sent.
     identifier: u8,
@@ -93,10 +92,10 @@ pub struct Negotiation {
     pub(crate) any_answer: bool,
     /// Requests that may still be sent: the restart counter.
     left: u32,
-    pub deadline: Option<Time>,
-    naks_sent: u32,
-    rejects_sent: u32,
-    refusals_received: u32,
+    pub(crate) deadline: Option<Time>,
+    naks_sent: u16,
+    rejects_sent: u16,
+    refusals_received: u16,
 }
 
 /// What a received packet gives to those actions that answer it.
@@ -108,7 +107,7 @@ struct Answer<'a> {
 }
 
 impl Negotiation {
-    pub const fn new() -> Negotiation {
+    pub(crate) const fn new() -> Negotiation {
         Negotiation {
             state: State::Initial,
             identifier: 0,
@@ -123,30 +122,35 @@ impl Negotiation {
     }
 
     /// One of another process: `Opened`, or `Stopped` for what the peer may begin anew. `identifier`: of the last request.
-    pub const fn resumed(state: State, identifier: u8) -> Negotiation {
+    pub(crate) const fn resumed(state: State, identifier: u8) -> Negotiation {
         Negotiation { state, identifier, ..Negotiation::new() }
     }
 
     /// Identifier of the last request.
-    pub const fn identifier(&self) -> u8 {
+    pub(crate) const fn identifier(&self) -> u8 {
         self.identifier
     }
 
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.state
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.state == State::Opened
     }
 
     /// Up, Down, Open, Close, and rejections that came in packets of LCP.
-    pub fn event<L: Layer>(&mut self, layer: &mut L, event: Event, turn: &mut Turn<'_>) -> Option<Signal> {
+    pub(crate) fn event(
+        &mut self,
+        layer: &mut dyn Layer,
+        event: Event,
+        turn: &mut Turn<'_>,
+    ) -> Option<Signal> {
         self.run(layer, event, Answer::default(), turn)
     }
 
     /// The restart timer, if it has run out.
-    pub fn tick<L: Layer>(&mut self, layer: &mut L, turn: &mut Turn<'_>) -> Option<Signal> {
+    pub(crate) fn tick(&mut self, layer: &mut dyn Layer, turn: &mut Turn<'_>) -> Option<Signal> {
         if self.deadline.is_none_or(|deadline| turn.now < deadline) {
             return None;
         }
@@ -159,9 +163,9 @@ impl Negotiation {
     }
 
     /// Takes a packet with one of the codes 1 to 7, or one that is unknown.
-    pub fn receive<L: Layer>(
+    pub(crate) fn receive(
         &mut self,
-        layer: &mut L,
+        layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
         turn: &mut Turn<'_>,
     ) -> Result<Option<Signal>, ControlError> {
@@ -191,9 +195,9 @@ impl Negotiation {
         })
     }
 
-    fn configure_request<L: Layer>(
+    fn configure_request(
         &mut self,
-        layer: &mut L,
+        layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
         turn: &mut Turn<'_>,
     ) -> Result<Option<Signal>, ControlError> {
@@ -207,14 +211,14 @@ impl Negotiation {
             return Ok(self.run(layer, Event::RequestBad, indifferent, turn));
         }
         if packet.data.len() + wire::ppp::ControlHeader::LENGTH > usize::from(turn.limit) {
-            turn.remark(Remark::TooLong { protocol: L::PROTOCOL });
+            turn.remark(Remark::TooLong { protocol: layer.protocol() });
             return Ok(None);
         }
         let (code, data) = match self.judge(layer, packet.data, turn) {
             Ok(said) => said,
             Err(failure) => return Ok(Some(Signal::Failed(failure))),
         };
-        if self.rejects_sent > turn.timers().max_failure {
+        if u32::from(self.rejects_sent) > turn.timers().max_failure {
             return Ok(Some(Signal::Failed(Failure::NoAgreement)));
         }
         let event = if code == code::CONFIGURE_ACK {
@@ -230,9 +234,9 @@ impl Negotiation {
     }
 
     /// Code and options of the answer to the peer's request.
-    fn judge<L: Layer>(
+    fn judge(
         &mut self,
-        layer: &mut L,
+        layer: &mut dyn Layer,
         data: &[u8],
         turn: &mut Turn<'_>,
     ) -> Result<(u8, Vec<u8>), Failure> {
@@ -257,7 +261,7 @@ impl Negotiation {
         }
         // RFC 1661 section 4.6, Max-Failure: "further Configure-Nak packets for peer requested options are converted to
         // Configure-Reject packets, and locally desired options are no longer appended".
-        if self.naks_sent >= turn.timers().max_failure {
+        if u32::from(self.naks_sent) >= turn.timers().max_failure {
             if unwanted.is_empty() {
                 return Ok((code::CONFIGURE_ACK, data.to_vec()));
             }
@@ -274,9 +278,9 @@ impl Negotiation {
 
     /// Configure-Ack, -Nak, -Reject. An answer to another request than the last, a second answer to it, an Ack that is not
     /// exactly what was asked for, and a Reject of what was not asked for are dropped (RFC 1661 sections 5.2 to 5.4).
-    fn answer<L: Layer>(
+    fn answer(
         &mut self,
-        layer: &mut L,
+        layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
         turn: &mut Turn<'_>,
     ) -> Result<Option<Signal>, ControlError> {
@@ -302,7 +306,7 @@ impl Negotiation {
         } else {
             self.refusals_received = self.refusals_received.saturating_add(1);
         }
-        let too_often = self.refusals_received > turn.timers().max_failure.saturating_mul(2);
+        let too_often = u32::from(self.refusals_received) > turn.timers().max_failure.saturating_mul(2);
         if let Err(failure) = understood.and(if too_often { Err(Failure::NoAgreement) } else { Ok(()) }) {
             return Ok(Some(Signal::Failed(failure)));
         }
@@ -312,9 +316,9 @@ impl Negotiation {
     }
 
     /// Moves the automaton.
-    fn run<L: Layer>(
+    fn run(
         &mut self,
-        layer: &mut L,
+        layer: &mut dyn Layer,
         event: Event,
         answer: Answer<'_>,
         turn: &mut Turn<'_>,
@@ -353,14 +357,14 @@ impl Negotiation {
                     self.identifier = self.identifier.wrapping_add(1);
                     self.answered = true;
                     self.count_down(turn);
-                    turn.send(L::PROTOCOL, code::TERMINATE_REQUEST, self.identifier, &[]);
+                    turn.send(layer.protocol(), code::TERMINATE_REQUEST, self.identifier, &[]);
                 }
                 Step::SendConfigureAck | Step::SendConfigureNak | Step::SendTerminateAck => {
-                    turn.send(L::PROTOCOL, answer.code, answer.identifier, answer.data);
+                    turn.send(layer.protocol(), answer.code, answer.identifier, answer.data);
                 }
                 Step::SendCodeReject => {
-                    if turn.courtesy() {
-                        turn.send_cut(L::PROTOCOL, answer.code, answer.identifier, answer.data);
+                    if turn.may_answer() {
+                        turn.send_cut(layer.protocol(), answer.code, answer.identifier, answer.data);
                     }
                 }
             }
@@ -372,7 +376,7 @@ impl Negotiation {
     }
 
     /// Sends a Configure-Request. The identifier is a new one unless the last request is sent again (RFC 1661 section 5.1).
-    fn send_request<L: Layer>(&mut self, layer: &L, turn: &mut Turn<'_>) {
+    fn send_request(&mut self, layer: &dyn Layer, turn: &mut Turn<'_>) {
         if self.answered {
             self.identifier = self.identifier.wrapping_add(1);
             self.answered = false;
@@ -380,7 +384,7 @@ impl Negotiation {
         self.count_down(turn);
         let mut asked = Vec::new();
         layer.request(&mut asked);
-        turn.send(L::PROTOCOL, code::CONFIGURE_REQUEST, self.identifier, &asked);
+        turn.send(layer.protocol(), code::CONFIGURE_REQUEST, self.identifier, &asked);
     }
 
     fn count_down(&mut self, turn: &Turn<'_>) {

@@ -26,8 +26,8 @@ pub fn parse_request(data: &[u8]) -> Result<(&[u8], &[u8]), ControlError> {
 }
 
 /// A field behind its length; the error is how many bytes it would take.
-fn field(octets: &[u8]) -> Result<(&[u8], &[u8]), usize> {
-    let (length, rest) = octets.split_first().ok_or(1_usize)?;
+fn field(bytes: &[u8]) -> Result<(&[u8], &[u8]), usize> {
+    let (length, rest) = bytes.split_first().ok_or(1_usize)?;
     rest.split_at_checked(usize::from(*length)).ok_or(1 + usize::from(*length))
 }
 

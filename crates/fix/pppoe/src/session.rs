@@ -6,7 +6,6 @@ mod closed;
 mod config;
 mod handover;
 mod keepalive;
-mod link_maintenance;
 mod machine;
 mod network;
 mod refusal;
@@ -22,7 +21,7 @@ pub use config::{
 pub use handover::Handover;
 pub use remark::Remark;
 
-use crate::turn::{Manners, Turn};
+use crate::turn::{Budget, Turn};
 use crate::{Random, Time};
 use machine::Machine;
 use std::fmt;
@@ -36,14 +35,14 @@ use std::sync::Arc;
 pub struct Session {
     config: Arc<Config>,
     machine: Machine,
-    manners: Manners,
+    budget: Budget,
 }
 
 impl Session {
     /// A session that was agreed to by discovery. `mru`: the most bytes of PPP payload that this end receives, 1492, or up
     /// to 1500 and more where discovery agreed to it by PPP-Max-Payload (RFC 4638); at least 128.
-    pub fn new(config: Arc<Config>, mru: u16, _random: &mut dyn Random) -> Session {
-        Session { config, machine: Machine::new(mru), manners: Manners::default() }
+    pub fn new(config: Arc<Config>, mru: u16) -> Session {
+        Session { config, machine: Machine::new(mru), budget: Budget::default() }
     }
 
     /// Sends the first Configure-Request.
@@ -91,7 +90,7 @@ impl Session {
     /// that drops the session and sends a PADT.
     pub fn close(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
         let (machine, mut turn) = self.turn(now, random, actions);
-        machine.close(&mut turn);
+        machine.terminate(Closed::Asked, &mut turn);
     }
 
     /// Why it is being terminated: this end's reason, or what the peer's Terminate-Request said. `None`: it is not, or it is over.
@@ -105,12 +104,12 @@ impl Session {
 
     /// Addresses, while IPv4 is up.
     pub fn ipv4(&self) -> Option<Ipv4> {
-        self.machine.ipcp.as_ref().filter(|network| network.up).map(|network| network.layer.result())
+        self.machine.ipv4()
     }
 
     /// Interface identifiers, while IPv6 is up.
     pub fn ipv6(&self) -> Option<Ipv6> {
-        self.machine.ipv6cp.as_ref().filter(|network| network.up).map(|network| network.layer.result())
+        self.machine.ipv6()
     }
 
     /// The most bytes of PPP payload that may be sent to the peer: its MRU, and never more than this end's.
@@ -134,9 +133,9 @@ impl Session {
         random: &'a mut dyn Random,
         actions: &'a mut Vec<Action>,
     ) -> (&'a mut Machine, Turn<'a>) {
-        let Session { config, machine, manners } = self;
+        let Session { config, machine, budget } = self;
         let limit = machine.limit();
-        (machine, Turn { now, random, actions, config, manners, limit })
+        (machine, Turn { now, random, actions, config, budget, limit })
     }
 }
 

@@ -1,9 +1,35 @@
-//! Both ends of a PPPoE session, beside each other and attackers.
+//! Both ends of a session: a single one with a scripted peer ([`line`]), and clients with a concentrator ([`world`]).
 
-mod any_octets;
+mod any_bytes;
 mod attacks;
 mod client;
-mod line;
+mod flood;
+pub(crate) mod line;
+mod operation;
 mod peers;
-mod segment;
-mod simulation;
+mod subscribers;
+mod takeover;
+mod world;
+
+use crate::Random;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The same randomness each time.
+pub(crate) struct Seeded(Xoshiro256PlusPlus);
+
+impl Seeded {
+    pub(crate) fn new(seed: u64) -> Seeded {
+        Seeded(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub(crate) fn below(&mut self, most: u32) -> u32 {
+        self.0.next_u32() % most
+    }
+}
+
+impl Random for Seeded {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+}

@@ -8,31 +8,31 @@ use wire::ppp::PppProtocol;
 
 /// Answers a second that nobody needs twice: rejects, repeated verdicts, repeated challenges. More are dropped, so that a
 /// peer cannot make a session work or send without bound.
-const COURTESIES: u8 = 16;
+const EXTRA_ANSWERS: u8 = 16;
 
 /// What a session remembers in order not to say or send too much.
 #[derive(Clone, Debug, Default)]
-pub struct Manners {
+pub(crate) struct Budget {
     /// Kinds of remarks made, by [`Remark::number`].
-    told: u32,
-    /// Courtesies of the second that began at `since`.
-    courtesies: u8,
-    since: Time,
+    remarked: u32,
+    /// Extra answers in the second of that number.
+    extra_answers: u8,
+    second: u32,
 }
 
 /// One call.
-pub struct Turn<'a> {
-    pub now: Time,
-    pub random: &'a mut dyn Random,
-    pub actions: &'a mut Vec<Action>,
-    pub config: &'a Config,
-    pub(crate) manners: &'a mut Manners,
+pub(crate) struct Turn<'a> {
+    pub(crate) now: Time,
+    pub(crate) random: &'a mut dyn Random,
+    pub(crate) actions: &'a mut Vec<Action>,
+    pub(crate) config: &'a Config,
+    pub(crate) budget: &'a mut Budget,
     /// Bytes behind the protocol field that the peer receives.
-    pub limit: u16,
+    pub(crate) limit: u16,
 }
 
 impl Turn<'_> {
-    pub fn timers(&self) -> &Timers {
+    pub(crate) fn timers(&self) -> &Timers {
         &self.config.timers
     }
 
@@ -42,9 +42,9 @@ impl Turn<'_> {
     }
 
     /// Sends a control packet; one that the peer could not receive is left out, with a remark.
-    pub fn send(&mut self, protocol: PppProtocol, code: u8, identifier: u8, data: &[u8]) {
+    pub(crate) fn send(&mut self, protocol: PppProtocol, code: u8, identifier: u8, data: &[u8]) {
         match control::packet(protocol, ControlPacket { code, identifier, data }, self.limit) {
-            Some(octets) => self.actions.push(Action::Send(octets)),
+            Some(bytes) => self.actions.push(Action::Send(bytes)),
             None => self.remark(Remark::TooLong { protocol }),
         }
     }
@@ -56,21 +56,22 @@ impl Turn<'_> {
     }
 
     /// Makes a remark, unless one of its kind was made in this session.
-    pub fn remark(&mut self, remark: Remark) {
+    pub(crate) fn remark(&mut self, remark: Remark) {
         let bit = 1_u32.checked_shl(remark.number()).unwrap_or(0);
-        if self.manners.told & bit == 0 {
-            self.manners.told |= bit;
+        if self.budget.remarked & bit == 0 {
+            self.budget.remarked |= bit;
             self.actions.push(Action::Remark(remark));
         }
     }
 
-    /// Whether one more courtesy is due in this second.
-    pub(crate) fn courtesy(&mut self) -> bool {
-        let manners = &mut *self.manners;
-        if self.now.saturating_sub(manners.since).as_secs() >= 1 {
-            (manners.since, manners.courtesies) = (self.now, 0);
+    /// Whether one more extra answer may be sent in this second.
+    pub(crate) fn may_answer(&mut self) -> bool {
+        let budget = &mut *self.budget;
+        let second = self.now.as_secs() as u32;
+        if second != budget.second {
+            (budget.second, budget.extra_answers) = (second, 0);
         }
-        manners.courtesies = manners.courtesies.saturating_add(1);
-        manners.courtesies <= COURTESIES
+        budget.extra_answers = budget.extra_answers.saturating_add(1);
+        budget.extra_answers <= EXTRA_ANSWERS
     }
 }

@@ -1,12 +1,15 @@
-//! Sessions that the data path carries.
+//! Sessions that the data path carries, and what the kernel routes to their interface.
 
-use super::routes::Routes;
 use crate::event::Uncarried;
-use crate::subscribers::{Number, Prefix, Registry, Session, Stray};
+use crate::subscribers::{Number, Registry, Session, Stray};
+use kernel::netlink::{self, Refusal, Route, link_local};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::network::Network;
+use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::{Id, Installed};
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use wire::IpVersion;
 use wire::ethernet::MacAddress;
 
 /// Bytes of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
@@ -17,7 +20,7 @@ const TAG: u64 = 4;
 #[derive(Debug)]
 struct One {
     number: Number,
-    prefixes: Vec<Prefix>,
+    prefixes: Vec<Network>,
     /// What the kernel has a route to the interface for, which no pool covers.
     routes: Vec<Network>,
     heard: u64,
@@ -26,7 +29,7 @@ struct One {
 
 /// All of them.
 #[derive(Debug)]
-pub struct Carried {
+pub(super) struct Carried {
     registry: Registry,
     routes: Routes,
     mss_clamp: bool,
@@ -36,18 +39,18 @@ pub struct Carried {
 }
 
 impl Carried {
-    pub fn new(registry: Registry, routes: Routes, mss_clamp: bool, covered: Vec<Network>) -> Carried {
+    pub(super) fn new(registry: Registry, routes: Routes, mss_clamp: bool, covered: Vec<Network>) -> Carried {
         Carried { registry, routes, mss_clamp, covered, sessions: HashMap::new() }
     }
 
     /// The same for another data path, whose interface has this number: nothing is carried yet.
-    pub fn anew(&self, registry: Registry, interface: u32) -> Carried {
+    pub(super) fn anew(&self, registry: Registry, interface: u32) -> Carried {
         let routes = Routes { interface, former: None };
         Carried::new(registry, routes, self.mss_clamp, self.covered.clone())
     }
 
     /// Adds all routes once more, since the interface has lost them; what could not be done.
-    pub fn route_again(&self) -> Vec<Uncarried> {
+    pub(crate) fn route_again(&self) -> Vec<Uncarried> {
         let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));
         all.filter_map(|network| self.add_route(network)).collect()
     }
@@ -57,12 +60,12 @@ impl Carried {
         Some(Uncarried::Route { network: *network, why })
     }
 
-    pub fn set_local(&self, local: MacAddress) {
+    pub(crate) fn set_local(&self, local: MacAddress) {
         self.registry.set_local(local);
     }
 
     /// Carries a session, or changes what is carried of it; what could not be done.
-    pub fn install(&mut self, installed: &Installed) -> Vec<Uncarried> {
+    pub(super) fn install(&mut self, installed: &Installed) -> Vec<Uncarried> {
         let session = Session {
             vlans: installed.place.vlans,
             peer: installed.station,
@@ -114,7 +117,7 @@ impl Carried {
 
     /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
     fn wanted_routes(&self, installed: &Installed) -> Vec<Network> {
-        let host = installed.ipv4.and_then(|(_, host)| Network::of(host.into(), 32));
+        let host = installed.ipv4.map(|(_, host)| Network::host(host.into()));
         let fixed = host.into_iter().chain(installed.prefix);
         let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
         let fixed = fixed.filter(|network| !is_covered(network));
@@ -122,7 +125,7 @@ impl Carried {
     }
 
     /// Carries a session no more.
-    pub fn remove(&mut self, id: Id) {
+    pub(super) fn remove(&mut self, id: Id) {
         let Some(one) = self.sessions.remove(&id) else { return };
         one.routes.iter().for_each(|network| self.routes.remove(network));
         // With all its prefixes.
@@ -130,7 +133,7 @@ impl Carried {
     }
 
     /// Sessions that have sent data since the last call.
-    pub fn heard(&mut self) -> Vec<Id> {
+    pub(super) fn heard(&mut self) -> Vec<Id> {
         let registry = &self.registry;
         let has_sent = |(id, one): (&Id, &mut One)| {
             let heard = registry.heard(one.number).unwrap_or_default();
@@ -140,12 +143,12 @@ impl Carried {
     }
 
     /// Who sent data of sessions that there are not.
-    pub fn strays(&self) -> Vec<Stray> {
+    pub(crate) fn strays(&self) -> Vec<Stray> {
         self.registry.strays().collect()
     }
 
     /// What a session transferred: IP packets and their bytes.
-    pub fn traffic(&self, id: Id) -> Traffic {
+    pub(super) fn traffic(&self, id: Id) -> Traffic {
         let usage =
             self.sessions.get(&id).and_then(|one| Some((one.around, self.registry.usage(one.number).ok()?)));
         let Some((around, usage)) = usage else { return Traffic::default() };
@@ -160,10 +163,100 @@ impl Carried {
 }
 
 /// All addresses of a session.
-fn prefixes(installed: &Installed) -> Vec<Prefix> {
-    let four = installed.ipv4.map(|(_, host)| Prefix::host(host.into()));
-    let six = installed.ipv6.map(|(_, host)| Prefix::host(super::link_local(host).into()));
-    let networks = installed.prefix.iter().chain(&installed.routes);
-    let networks = networks.filter_map(|network| Prefix::of(network.address(), network.length()));
+fn prefixes(installed: &Installed) -> Vec<Network> {
+    let four = installed.ipv4.map(|(_, host)| Network::host(host.into()));
+    let six = installed.ipv6.map(|(_, host)| Network::host(link_local(host).into()));
+    let networks = installed.prefix.iter().chain(&installed.routes).copied();
     four.into_iter().chain(six).chain(networks).collect()
+}
+
+/// Routes to an interface, which go with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Routes {
+    pub(super) interface: u32,
+    /// That of the process whose place this one takes: it has the same routes for as long as it is there.
+    pub(super) former: Option<u32>,
+}
+
+/// The most addresses beside a range that are looked at.
+const BESIDE: usize = 256;
+
+impl Routes {
+    /// Routes the addresses of a range to it, and returns what was routed: the network around them where all that it has beside
+    /// them leads nowhere else, as the own address and a few at its edges; otherwise the fewest networks without others.
+    ///
+    /// # Errors
+    ///
+    /// The network that was refused, and as [`Routes::add`].
+    pub(crate) fn add_range(
+        &self,
+        range: &Range,
+        own: Option<Ipv4Addr>,
+    ) -> Result<Vec<Network>, (Network, Refusal)> {
+        let all: Vec<Ipv4Addr> = range.beside().take(BESIDE + 1).collect();
+        let is_free = |address: &Ipv4Addr| Some(*address) == own || self.is_nobodys(*address);
+        let is_free = all.len() <= BESIDE && all.iter().all(is_free);
+        if let Some(network) = range.enclosing().filter(|_| is_free)
+            && self.add(&network).is_ok()
+        {
+            return Ok(vec![network]);
+        }
+        let networks = range.networks();
+        networks.iter().try_for_each(|network| self.add(network).map_err(|refusal| (*network, refusal)))?;
+        Ok(networks)
+    }
+
+    /// Whether nothing but a default route leads to an address, or a route to this interface or its predecessor.
+    fn is_nobodys(&self, address: Ipv4Addr) -> bool {
+        match netlink::route_of(address.into()) {
+            Ok((bits, interface)) => {
+                bits == 0 || interface == self.interface || Some(interface) == self.former
+            }
+            Err(refusal) => refusal.error.raw_os_error() == Some(libc::ENETUNREACH),
+        }
+    }
+
+    /// Routes a network to it, where it is not yet; beside the former interface, which keeps what it has.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST`: there is such a route to yet another interface. Others of rtnetlink.
+    pub(super) fn add(&self, network: &Network) -> Result<(), Refusal> {
+        let route = self.route(network);
+        match netlink::add_route(&route) {
+            Err(refusal) if refusal.error.raw_os_error() == Some(libc::EEXIST) => {
+                match self.interface_of(network)? {
+                    Some(interface) if interface == self.interface => Ok(()),
+                    Some(interface) if Some(interface) == self.former => {
+                        netlink::add_route_beside(&route).or_else(|refusal| {
+                            // It stands behind the former one already.
+                            let is_there = refusal.error.raw_os_error() == Some(libc::EEXIST);
+                            if is_there { Ok(()) } else { Err(refusal) }
+                        })
+                    }
+                    _ => Err(refusal),
+                }
+            }
+            added => added,
+        }
+    }
+
+    /// Takes a route away. Whoever did so before has done what is wanted.
+    pub(super) fn remove(&self, network: &Network) {
+        let _ = netlink::remove_route(&self.route(network));
+    }
+
+    /// The interface that this very network is routed to.
+    fn interface_of(&self, network: &Network) -> Result<Option<u32>, Refusal> {
+        let (bits, interface) = netlink::route_of(network.address())?;
+        // A kernel that does not tell of the route tells of the address.
+        let whole = if network.address().is_ipv4() { 32 } else { 128 };
+        Ok(Some(interface).filter(|_| bits == network.length() || bits == whole))
+    }
+
+    fn route(&self, network: &Network) -> Route {
+        let version = if network.address().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let destination = Some((network.address(), network.length()));
+        Route { version, destination, interface: self.interface, metric: 0 }
+    }
 }

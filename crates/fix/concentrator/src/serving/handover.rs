@@ -22,18 +22,17 @@
 use kernel::process::wait_for_end;
 use pppoe::concentrator::Snapshot;
 use pppoe::concentrator::accounting::Traffic;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use service::Instances;
 use service::control::{ControlError, Refused, peer};
+use service::event_loop::ready;
 use service::process::DYING;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-pub const BEGINS: &str = "takeover";
+pub(crate) const BEGINS: &str = "takeover";
 const BUSY: &str = "busy";
 const SERVES: &str = "serves";
 const DONE: &str = "done";
@@ -58,7 +57,7 @@ struct Talk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
     Line(String),
-    /// The other end has closed it, or is gone.
+    /// The other end has closed it, or its process has ended.
     Ended,
     Late,
     Stopped,
@@ -66,86 +65,50 @@ enum Heard {
 
 impl Talk {
     fn new(stream: UnixStream) -> io::Result<Talk> {
-        stream.set_nonblocking(true)?;
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(SILENCE))?;
         Ok(Talk { stream, read: Vec::new() })
     }
 
-    /// Says a line.
-    fn say(&self, text: &str, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let line = format!("{text}\n");
-        let (mut rest, mut until) = (line.as_bytes(), Instant::now() + SILENCE);
-        while !rest.is_empty() {
-            match (&self.stream).write(rest) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    rest = rest.get(count..).unwrap_or_default();
-                    until = Instant::now() + SILENCE;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    match self.wait(PollFlags::OUT, until, stop)? {
-                        None => {}
-                        Some(Heard::Stopped) => return Err(ErrorKind::Interrupted.into()),
-                        Some(_) => return Err(ErrorKind::TimedOut.into()),
-                    }
-                }
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+    fn say(&self, text: &str) -> io::Result<()> {
+        (&self.stream).write_all(format!("{text}\n").as_bytes()).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+            _ => error,
+        })
     }
 
-    /// The next line.
+    /// The next line. Ends early where `stop` is readable.
     fn hear(&mut self, until: Instant, stop: Option<BorrowedFd<'_>>) -> io::Result<Heard> {
         let mut piece = vec![0; 1 << 16];
-        let mut looked = 0;
+        let mut searched = 0;
         loop {
-            let fresh = self.read.get(looked..).unwrap_or_default();
-            if let Some(end) = fresh.iter().position(|octet| *octet == b'\n') {
-                let rest = self.read.split_off(looked + end + 1);
+            let fresh = self.read.get(searched..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+                let rest = self.read.split_off(searched + end + 1);
                 let mut line = std::mem::replace(&mut self.read, rest);
                 line.pop();
                 return String::from_utf8(line).map(Heard::Line).map_err(|_| ErrorKind::InvalidData.into());
             }
-            looked = self.read.len();
-            if looked > LONGEST {
+            searched = self.read.len();
+            if searched > LONGEST {
                 return Err(ErrorKind::InvalidData.into());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let [is_ready, is_stopped] = ready([Some(self.stream.as_fd()), stop], Some(left))?;
+            match (is_ready, is_stopped) {
+                (_, true) => return Ok(Heard::Stopped),
+                (false, false) if left.is_zero() => return Ok(Heard::Late),
+                (false, false) => continue,
+                (true, false) => {}
             }
             match (&self.stream).read(&mut piece) {
                 Ok(0) => return Ok(Heard::Ended),
                 Ok(count) => self.read.extend(piece.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if let Some(other) = self.wait(PollFlags::IN, until, stop)? {
-                        return Ok(other);
-                    }
-                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Heard::Ended),
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Waits for the other end; why it is not to be waited for.
-    fn wait(
-        &self,
-        flags: PollFlags,
-        until: Instant,
-        stop: Option<BorrowedFd<'_>>,
-    ) -> io::Result<Option<Heard>> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Some(Heard::Late));
-        }
-        let mut sources = vec![PollFd::from_borrowed_fd(self.stream.as_fd(), flags)];
-        sources.extend(stop.map(|stop| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().max(1).into() };
-        match poll(&mut sources, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let is_stopped = sources.get(1).is_some_and(|stop| !stop.revents().is_empty());
-        Ok(is_stopped.then_some(Heard::Stopped))
     }
 }
 
@@ -186,7 +149,6 @@ impl Withheld {
     fn unsaid(error: io::Error) -> Withheld {
         match error.kind() {
             ErrorKind::TimedOut => Withheld::Silent,
-            ErrorKind::Interrupted => Withheld::Asked,
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Withheld::Ended,
             _ => Withheld::Failed(error),
         }
@@ -195,7 +157,7 @@ impl Withheld {
 
 /// Who wants to go on with the sessions of this process.
 #[derive(Debug)]
-pub struct Successor {
+pub(crate) struct Successor {
     talk: Talk,
     pid: Option<u32>,
 }
@@ -232,7 +194,7 @@ impl Successor {
 
     fn offered(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
         let text = serde_json::to_string(snapshot).map_err(|error| Withheld::Failed(error.into()))?;
-        self.talk.say(&text, Some(stop)).map_err(Withheld::unsaid)?;
+        self.talk.say(&text).map_err(Withheld::unsaid)?;
         drop(text);
         loop {
             match self.talk.hear(Instant::now() + SILENCE, Some(stop))? {
@@ -250,7 +212,7 @@ impl Successor {
     /// It is gone, or about to be, and nobody has them.
     pub fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
         let text = serde_json::to_string(counted).map_err(|error| Withheld::Failed(error.into()))?;
-        match self.talk.say(&text, None).map_err(Withheld::unsaid) {
+        match self.talk.say(&text).map_err(Withheld::unsaid) {
             // It lives, and has them.
             Ok(()) | Err(Withheld::Silent) => {}
             Err(why) => return Err(why),
@@ -270,7 +232,7 @@ pub fn refuse(mut stream: &UnixStream, why: &str) {
 
 /// Whose sessions this process goes on with.
 #[derive(Debug)]
-pub struct Predecessor<'s> {
+pub(crate) struct Predecessor<'s> {
     sockets: &'s Instances,
     name: &'s str,
     pid: Option<u32>,
@@ -287,7 +249,7 @@ impl<'s> Predecessor<'s> {
         let (stream, pid) = sockets.connect(name)?;
         let talk = Talk::new(stream).map_err(|error| sockets.no_answer(name, error))?;
         let mut predecessor = Predecessor { sockets, name, pid, talk };
-        let told = predecessor.talk.say(BEGINS, None);
+        let told = predecessor.talk.say(BEGINS);
         told.map_err(|error| sockets.no_answer(name, error))?;
         match predecessor.answer()? {
             Some(snapshot) => Ok((predecessor, snapshot)),
@@ -299,9 +261,9 @@ impl<'s> Predecessor<'s> {
     }
 
     /// Says that there is still something to be done.
-    pub fn is_waited_for(&self) {
+    pub(crate) fn is_waited_for(&self) {
         // Who is not there any more is found out by the next word.
-        let _ = self.talk.say(BUSY, None);
+        let _ = self.talk.say(BUSY);
     }
 
     /// Says that all is in place; what the sessions have transferred in the end. `None`: the predecessor was killed, and what
@@ -311,7 +273,7 @@ impl<'s> Predecessor<'s> {
     ///
     /// The predecessor goes on with the sessions, or nobody knows.
     pub fn serves(&mut self) -> Result<Option<Counted>, ControlError> {
-        match self.talk.say(SERVES, None) {
+        match self.talk.say(SERVES) {
             Ok(()) => {}
             // What it said before it closed the connection can still be read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
@@ -328,7 +290,7 @@ impl<'s> Predecessor<'s> {
     /// Says that all is in its place.
     pub fn done(self) {
         // Where it is gone, it has ended.
-        let _ = self.talk.say(DONE, None);
+        let _ = self.talk.say(DONE);
     }
 
     /// An answer; `None`: there is nobody any more.

@@ -1,60 +1,48 @@
-//! What is negotiated with subscribers: the machine that stands at the desk, and the socket by which it speaks.
+//! What is negotiated with subscribers: the machine, and the socket by which it speaks.
 
-use super::desk::{Desk, Inner};
-use super::{PORT, Tell, record, room::room_behind};
+use super::control::{Control, State};
+use super::prepared::room_behind;
+use super::{PORT, Tell, status};
 use crate::error::Error;
 use crate::event::Event;
 use link::pppoe::ControlSocket;
-use link::pppoe::kernel::Clock;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
 use pppoe::concentrator::{Action, Concentrator, Turn};
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::Arrival;
 use pppoe::discovery::place::Place;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-/// See the [module](self).
 #[derive(Debug)]
-pub struct Negotiator {
-    pub desk: Arc<Desk>,
-    pub socket: ControlSocket,
-    pub clock: Clock,
+pub(super) struct Negotiator {
+    pub(super) control: Arc<Control>,
+    pub(super) socket: ControlSocket,
 }
 
 impl Negotiator {
-    pub fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the machine do something, and does what comes of it, and what somebody asked for before.
-    pub fn act(
-        &mut self,
-        tell: Tell<'_>,
-        with: impl FnOnce(&mut Concentrator, &mut Turn<'_>, &mut Vec<Action>),
-    ) {
-        let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *guard;
-        let mut actions = std::mem::take(&mut inner.pending);
+    /// Has the machine do something, and does what comes of it, and of its turns before.
+    pub(super) fn act(&mut self, tell: Tell<'_>, with: impl FnOnce(&mut Concentrator, &mut Turn<'_>)) {
+        let mut state = self.control.state();
+        state.turn(self.control.clock.now(), with);
         let mut stopped = None;
-        inner.turn(self.clock.now(), |machine, turn| with(machine, turn, &mut actions));
-        for action in actions {
+        for action in std::mem::take(&mut state.pending) {
             match action {
                 Action::Send { place, destination, stage, payload } => {
                     // What the line does not take is sent again, as what gets lost on it.
                     let _ = self.socket.put(destination, place.vlans, stage, &payload);
                 }
                 Action::Installed(installed) => {
-                    for lacking in inner.carried.install(&installed) {
+                    for lacking in state.carried.install(&installed) {
                         tell(&Event::Uncarried(lacking));
                     }
                 }
-                Action::Removed(id) => inner.carried.remove(id),
+                Action::Removed(id) => state.carried.remove(id),
                 Action::Account(record) => {
                     if record.event == Recorded::Start {
                         tell(&Event::Opened(record.clone()));
                     }
-                    tell(&Event::Account(record::record(&record, SystemTime::now())));
+                    tell(&Event::Account(status::record(&record, SystemTime::now())));
                     if matches!(record.event, Recorded::Stop(_)) {
                         stopped = Some(record.id);
                     }
@@ -65,7 +53,7 @@ impl Negotiator {
                 Action::Remark(remark) => tell(&Event::Machine(remark)),
             }
         }
-        drop(guard);
+        drop(state);
         let _ = self.socket.flush();
     }
 
@@ -73,13 +61,10 @@ impl Negotiator {
     ///
     /// What is left behind is taken in the next turn: whoever sends as fast as frames are read must not keep timers, signals and
     /// questions waiting.
-    pub fn receive(&mut self, parent_mtu: u32, tell: Tell<'_>) -> Result<(), Error> {
+    pub(super) fn receive(&mut self, parent_mtu: u32, tell: Tell<'_>) -> Result<(), Error> {
         for _ in 0..ControlSocket::BATCHES {
-            let (own, now) = (self.socket.local(), self.clock.now());
-            let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let inner = &mut *guard;
-            let mut actions = Vec::new();
-            let taken = inner.turn(now, |machine, turn| {
+            let own = self.socket.local();
+            let taken = self.control.turn(|machine, turn| {
                 self.socket.receive(|frame| {
                     let packet = Packet {
                         source: frame.source,
@@ -88,13 +73,11 @@ impl Negotiator {
                     };
                     let place = Place { port: PORT, vlans: frame.vlans };
                     let room = room_behind(frame.vlans, parent_mtu);
-                    machine.receive(turn, frame.stage, &Arrival { place, own, room, packet }, &mut actions);
+                    machine.receive(turn, frame.stage, &Arrival { place, own, room, packet });
                 })
             });
-            inner.pending.extend(actions);
-            drop(guard);
             let taken = taken.map_err(Error::kernel("receive frames of the lines"))?;
-            self.act(tell, |_, _, _| ());
+            self.act(tell, |_, _| ());
             if taken < ControlSocket::BATCH {
                 break;
             }
@@ -103,20 +86,18 @@ impl Negotiator {
     }
 
     /// Tells the machine whose data came, and of data of sessions that there are not.
-    pub fn sweep(&mut self, tell: Tell<'_>) {
-        let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *guard;
-        let now = self.clock.now();
-        for id in inner.carried.heard() {
-            inner.machine.heard(now, id);
-        }
-        let mut actions = Vec::new();
-        for stray in inner.carried.strays() {
-            let place = Place { port: PORT, vlans: stray.vlans };
-            inner.machine.stray(now, place, stray.source, stray.session, &mut actions);
-        }
-        inner.pending.extend(actions);
-        drop(guard);
-        self.act(tell, |_, _, _| ());
+    pub(super) fn sweep(&mut self, tell: Tell<'_>) {
+        let mut state = self.control.state();
+        let State { machine, carried, .. } = &mut *state;
+        let now = self.control.clock.now();
+        carried.heard().into_iter().for_each(|id| machine.heard(now, id));
+        let strays = carried.strays();
+        drop(state);
+        self.act(tell, |machine, turn| {
+            for stray in strays {
+                let place = Place { port: PORT, vlans: stray.vlans };
+                machine.stray(turn, place, stray.source, stray.session);
+            }
+        });
     }
 }

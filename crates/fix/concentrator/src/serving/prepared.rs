@@ -10,22 +10,19 @@
 //!   sessions at an end, and subscribers told; the rest is said, and the sessions go on.
 //! * One process at a time begins to serve an interface.
 
-use super::carried::Carried;
-use super::desk::{ConcentratorStatus, Desk};
+use super::carried::{Carried, Routes};
+use super::control::Control;
 use super::handover::Predecessor;
 use super::negotiator::Negotiator;
-use super::room::{room, shorter_behind_tags};
-use super::routes::Routes;
-use super::taken_back::Asked;
-use super::{Serving, Start, Tell, link_local};
+use super::{ConcentratorStatus, Serving, Start, Tell};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
 use crate::subscribers::{self, Limits, Registry, Subscribers};
-use kernel::netlink::Address;
-use kernel::netlink::{self, Link};
+use kernel::netlink::{self, Address, Link, link_local};
 use link::batch;
-use link::pppoe::ControlSocket;
+use link::frame_size::{longest_mtu, needed_mtu};
 use link::pppoe::kernel::{Clock, random};
+use link::pppoe::{ControlSocket, VlanPattern};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
@@ -36,6 +33,9 @@ use service::process::wait_until_gone;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::vlan::{Tag, Tci};
 
 /// After how many sessions the former process is told that there are more.
 const BUSY: usize = 1024;
@@ -51,7 +51,7 @@ pub struct Prepared {
     name: Option<String>,
     /// Whether another process serves the interface.
     has_former: bool,
-    own: wire::ethernet::MacAddress,
+    own: MacAddress,
     workers: usize,
     _lock: Lock,
 }
@@ -81,22 +81,20 @@ impl Prepared {
         check_name(&start.name)?;
         let parent = find_parent(&start.parent)?;
         let lock = lock(sockets, &parent)?;
-        let mtu = room(&start, &parent)?;
+        let mtu = interface_mtu(&start, &parent)?;
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *tell);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
-        let wish = wish(&start, mtu, has_name);
+        let config = data_path(&start, mtu, has_name);
         memory::expect(
-            Registry::least(wish.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
+            Registry::least(config.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
         )?;
         let (path, registry) =
-            if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
+            if former.is_some() { Subscribers::beside(&config)? } else { Subscribers::up(&config)? };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
-        let refused = |(network, refusal)| {
-            let failed = Error::kernel(format!("route {network} to {}", start.name));
-            failed(std::io::Error::other::<netlink::Refusal>(refusal))
-        };
+        let refused =
+            |(network, refusal)| link::Error::refused(format!("route {network} to {}", start.name))(refusal);
         let mut covered: Vec<Network> = start.config.prefixes.into_iter().collect();
         covered
             .iter()
@@ -113,25 +111,24 @@ impl Prepared {
         let machine = Concentrator::new(start.config, start.secrets, clock.now(), &mut random)
             .map_err(|error| Error::Options(error.to_string()))?;
         let carried = Carried::new(registry, routes, start.mss_clamp, covered);
-        let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
-        let names = (&*start.parent, &*start.name);
-        let desk =
-            Arc::new(Desk::new(machine, carried, clock, (ring, losses, start.records_lost), names, local));
-        let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
-        let asked = Asked { sockets: sockets.clone(), ask: asked };
+        let (wakeup, other) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
+        let (counts, names) = ((other, losses, start.records_lost), (&*start.parent, &*start.name));
+        let control = Arc::new(Control::new((machine, carried), clock, counts, names, local));
+        let again = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let server = match &former {
-            Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&desk), ask)?,
-            None => Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?,
+            Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&control), again)?,
+            None => Server::new(sockets, &start.parent, Arc::clone(&control), again)?,
         };
         let serving = Serving {
             server,
             path,
-            negotiator: Negotiator { desk, socket, clock },
+            negotiator: Negotiator { control, socket },
             stop,
-            bell,
+            ask,
+            wakeup,
             swept: Instant::now(),
             parent: parent.index,
-            asked,
+            sockets: sockets.clone(),
         };
         Ok(Prepared {
             serving,
@@ -145,7 +142,7 @@ impl Prepared {
 
     /// What is written here makes [`Serving::run`] ask for other secrets.
     pub fn waker(&self) -> std::io::Result<UnixStream> {
-        self.serving.negotiator.desk.waker()
+        self.serving.negotiator.control.waker()
     }
 
     /// Whether another process serves the interface, which ends when this one begins.
@@ -162,10 +159,10 @@ impl Prepared {
         if !self.has_former {
             return Ok((self.serving, Restored::default()));
         }
-        let (sockets, parent) =
-            (self.serving.asked.sockets.clone(), self.serving.negotiator.desk.parent().to_owned());
+        let control = Arc::clone(&self.serving.negotiator.control);
+        let sockets = self.serving.sockets.clone();
         let began = Instant::now();
-        let asked = match Predecessor::ask(&sockets, &parent) {
+        let asked = match Predecessor::ask(&sockets, &control.parent) {
             Ok(asked) => Some(asked),
             // It has ended in the meantime.
             Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
@@ -184,15 +181,15 @@ impl Prepared {
         probed.map_err(|source| failed(source).or_descriptors(descriptors(self.workers)))?;
         let counted = predecessor.serves()?;
         // From here on nobody else has them.
-        let mut inner = self.serving.negotiator.inner();
-        inner.machine.settle(&counted.unwrap_or_default(), &mut pending);
-        inner.pending.extend(pending);
-        drop(inner);
+        let mut state = control.state();
+        state.machine.settle(&counted.unwrap_or_default(), &mut pending);
+        state.pending.extend(pending);
+        drop(state);
         let placed = self.take_place(tell);
         // Also where they are at an end: subscribers were told.
         predecessor.done();
         let mut serving = placed?;
-        serving.negotiator.act(tell, |_, _, _| ());
+        serving.negotiator.act(tell, |_, _| ());
         Ok((serving, restored))
     }
 
@@ -205,17 +202,14 @@ impl Prepared {
         tell: Tell<'_>,
     ) -> Result<(Restored, Vec<Action>), Error> {
         predecessor.is_waited_for();
-        let now = self.serving.negotiator.clock.now();
-        let mut inner = self.serving.negotiator.inner();
-        let mut actions = Vec::new();
-        let restored =
-            inner.turn(now, |machine, turn| machine.restore(turn, snapshot, began.elapsed(), &mut actions));
+        let control = &self.serving.negotiator.control;
+        let restored = control.turn(|machine, turn| machine.restore(turn, snapshot, began.elapsed()));
         let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
-        let mut pending = Vec::new();
-        for (number, action) in actions.into_iter().enumerate() {
+        let (mut state, mut pending) = (control.state(), Vec::new());
+        for (number, action) in std::mem::take(&mut state.pending).into_iter().enumerate() {
             match action {
                 Action::Installed(installed) => {
-                    for lacking in inner.carried.install(&installed) {
+                    for lacking in state.carried.install(&installed) {
                         tell(&Event::Uncarried(lacking));
                     }
                 }
@@ -261,11 +255,11 @@ impl Prepared {
             Ok(true) => None,
             Err(why) => {
                 let own = own.unwrap_or_default();
-                self.serving.negotiator.desk.set_name(&own);
+                self.serving.negotiator.control.set_name(&own);
                 Some(Event::Takeover(Takeover::Unnamed { own, wanted: name.to_owned(), why }))
             }
         };
-        let lacking = self.serving.negotiator.inner().carried.route_again();
+        let lacking = self.serving.negotiator.control.state().carried.route_again();
         unnamed.into_iter().chain(lacking.into_iter().map(Event::Uncarried)).collect()
     }
 }
@@ -295,13 +289,13 @@ fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatu
 }
 
 /// What the interface of a process is called beside that of another one.
-pub fn beside(pid: u32) -> String {
+pub(super) fn beside(pid: u32) -> String {
     format!("rxlane-{pid}")
 }
 
-fn wish(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Wish {
+fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
     let sessions = start.config.caps.sessions as usize;
-    subscribers::Wish {
+    subscribers::Config {
         name: if is_beside { beside(std::process::id()) } else { start.name.clone() },
         parent: start.parent.clone(),
         vlans: start.vlans.clone(),
@@ -318,4 +312,35 @@ fn addresses(config: &Config) -> Vec<Address> {
     let four = config.local.map(|local| Address { local: local.into(), prefix: 32, peer: None });
     let six = config.identifier.map(|id| Address { local: link_local(id).into(), prefix: 64, peer: None });
     four.into_iter().chain(six).collect()
+}
+
+/// The longest packet behind the tags of a line.
+pub(super) fn room_behind(tags: Vlans, parent_mtu: u32) -> u16 {
+    let most = longest_mtu(parent_mtu, &VlanPattern::from(tags).encapsulation());
+    u16::try_from(most).unwrap_or(u16::MAX)
+}
+
+/// Where lines have any number of tags, some may have room for less than others: what to do about it, once for all of them.
+fn shorter_behind_tags(start: &Start, parent: &Link) -> Option<Event> {
+    let wanted = start.config.discovery.max_payload;
+    let tag = |tpid| Tag { tpid, tci: Tci::new(0, false, 0) };
+    let tags = Vlans::of([tag(EtherType::SERVICE_VLAN), tag(EtherType::VLAN)])?;
+    let most = room_behind(tags, parent.mtu);
+    if start.vlans != VlanPattern::Any || wanted <= most {
+        return None;
+    }
+    let needed = needed_mtu(wanted.into(), &VlanPattern::from(tags).encapsulation());
+    let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
+    Some(Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed })
+}
+
+/// The MTU of the interface, if the parent has room for it inside of as many tags as are served. Where that is any number, it
+/// has to be there without tags, and each session has what its own leave.
+fn interface_mtu(start: &Start, parent: &Link) -> Result<u32, link::Error> {
+    let wanted = u32::from(start.config.discovery.max_payload);
+    let encapsulation = start.vlans.encapsulation();
+    if wanted <= longest_mtu(parent.mtu, &encapsulation) {
+        return Ok(wanted);
+    }
+    Err(link::Error::mtu_too_large(wanted, parent, &encapsulation))
 }

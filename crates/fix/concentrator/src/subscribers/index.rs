@@ -18,7 +18,7 @@ const EMPTY: u64 = 0;
 
 /// The table. Entries are words other than 0, whose hash their owner knows.
 #[derive(Debug)]
-pub struct Index {
+pub(crate) struct Index {
     entries: Box<[AtomicU64]>,
     mask: usize,
     /// Odd while entries move, and two more after each time.
@@ -27,7 +27,7 @@ pub struct Index {
 
 impl Index {
     /// With room for so many entries.
-    pub fn new(most: usize) -> Index {
+    pub(super) fn new(most: usize) -> Index {
         let size = Index::size(most);
         let entries = (0..size).map(|_| AtomicU64::new(EMPTY)).collect();
         Index { entries, mask: size - 1, moves: AtomicU64::new(0) }
@@ -38,12 +38,12 @@ impl Index {
     }
 
     /// Bytes that one with room for so many entries takes.
-    pub fn octets(most: usize) -> usize {
+    pub(super) fn bytes(most: usize) -> usize {
         Index::size(most) * size_of::<AtomicU64>()
     }
 
     /// Bytes that it takes.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.entries.len() * size_of::<AtomicU64>()
     }
 
@@ -60,7 +60,7 @@ impl Index {
 
     /// The first entry under this hash for which `check` has an answer.
     #[inline]
-    pub fn find<T>(&self, hash: u32, mut check: impl FnMut(u64) -> Option<T>) -> Option<T> {
+    pub(super) fn find<T>(&self, hash: u32, mut check: impl FnMut(u64) -> Option<T>) -> Option<T> {
         for _ in 0..AGAIN {
             let before = self.moves.load(Ordering::Acquire);
             for at in (hash as usize..).take(self.entries.len()) {
@@ -82,7 +82,7 @@ impl Index {
     }
 
     /// Puts an entry in, of which there is none yet, and for which there is room.
-    pub fn insert(&self, hash: u32, entry: u64) {
+    pub(super) fn insert(&self, hash: u32, entry: u64) {
         let mut at = hash as usize;
         // At most half full: there is an end.
         while self.entry(at) != EMPTY {
@@ -92,7 +92,7 @@ impl Index {
     }
 
     /// Takes an entry out, where `hash_of` knows the hash of any that is there; whether it was there.
-    pub fn remove(&self, hash: u32, entry: u64, hash_of: impl Fn(u64) -> u32) -> bool {
+    pub(super) fn remove(&self, hash: u32, entry: u64, hash_of: impl Fn(u64) -> u32) -> bool {
         let mut hole = hash as usize & self.mask;
         loop {
             match self.entry(hole) {
@@ -124,18 +124,18 @@ impl Index {
 
 /// Hashes two words by a seed that nobody can guess, so that nobody can choose addresses that meet.
 #[derive(Clone, Copy, Debug)]
-pub struct Seed([u64; 2]);
+pub(super) struct Seed([u64; 2]);
 
 impl Seed {
     /// Another each time.
-    pub fn new() -> Seed {
+    pub(super) fn new() -> Seed {
         use std::hash::{BuildHasher, RandomState};
         Seed([RandomState::new().hash_one(1), RandomState::new().hash_one(2)])
     }
 
     /// The hash: the halves of a product, folded together.
     #[inline]
-    pub fn hash(self, a: u64, b: u64) -> u32 {
+    pub(super) fn hash(self, a: u64, b: u64) -> u32 {
         let [one, other] = self.0;
         let product = u128::from(a ^ one) * u128::from(b ^ other);
         let folded = (product as u64) ^ (product >> 64) as u64;

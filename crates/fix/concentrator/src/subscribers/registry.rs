@@ -1,19 +1,23 @@
-//! The sessions, from the side that makes and ends them.
+//! The sessions, from the side that makes and ends them, and the tables that all workers look things up in.
 
-use super::index::Index;
-use super::routes::{MOST_SESSIONS, Prefix, Writer};
-use super::slots::{Key, Owner};
-use super::table::{MOST_STRAYS, Stray, Table};
+use super::index::{Index, Seed};
+use super::routes::{MOST_SESSIONS, Owned, Routes, Writer};
+use super::slots::{Key, Observation, Owner, Slots};
 use super::view::View;
 use super::{Limits, Session, Usage};
+use pppoe::concentrator::network::Network;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
+use wire::Vlans;
 use wire::ethernet::MacAddress;
 
 /// The least MTU (RFC 791).
 const LEAST_MTU: u16 = 68;
+/// The most strays that are remembered.
+const MOST_STRAYS: usize = 64;
 
 /// A session, as long as it is there. The number of another one is never the same, but after 65,536 others at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,9 +41,9 @@ pub enum Refusal {
     Mtu(u16),
     /// Another session has it, or this one has it already.
     #[error("{0} is another session's")]
-    Taken(Prefix),
+    Taken(Network),
     #[error("{0} is not the session's")]
-    NotHeld(Prefix),
+    NotHeld(Network),
     #[error("all {0} addresses and prefixes are in use")]
     Prefixes(usize),
 }
@@ -61,14 +65,12 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct Held {
     session: Option<Owner>,
-    prefixes: Vec<Prefix>,
+    prefixes: Vec<Network>,
 }
 
 impl Registry {
     /// The most sessions that [`Limits`] may ask for.
     pub const MOST: usize = MOST_SESSIONS;
-    /// The most strays that are remembered.
-    pub const MOST_STRAYS: usize = MOST_STRAYS;
 
     /// Without any session, of a station of this MAC address. Limits beyond [`Registry::MOST`] are lowered to it.
     pub fn new(limits: Limits, local: MacAddress) -> Registry {
@@ -89,7 +91,7 @@ impl Registry {
     pub fn least(limits: Limits) -> usize {
         let sessions = limits.sessions.clamp(1, Registry::MOST);
         let ids = (1 << 16) * size_of::<u16>();
-        Index::octets(sessions) + 2 * Index::octets(limits.prefixes) + ids
+        Index::bytes(sessions) + 2 * Index::bytes(limits.prefixes) + ids
     }
 
     /// What a worker looks things up in.
@@ -100,7 +102,7 @@ impl Registry {
     /// Bytes that tables and registry take now.
     pub fn memory(&self) -> usize {
         let prefixes: usize =
-            self.held.iter().map(|held| held.prefixes.capacity() * size_of::<Prefix>()).sum();
+            self.held.iter().map(|held| held.prefixes.capacity() * size_of::<Network>()).sum();
         self.table.memory()
             + self.held.capacity() * size_of::<Held>()
             + self.free.capacity() * size_of::<u32>()
@@ -113,7 +115,7 @@ impl Registry {
     }
 
     /// Another MAC address of this station: frames are for it and from it from now on.
-    pub fn set_local(&self, local: MacAddress) {
+    pub(crate) fn set_local(&self, local: MacAddress) {
         self.table.set_local(local);
     }
 
@@ -177,7 +179,7 @@ impl Registry {
 
     /// Gives a session an address.
     pub fn add_address(&mut self, number: Number, address: IpAddr) -> Result<(), Refusal> {
-        self.add_prefix(number, Prefix::host(address))
+        self.add_prefix(number, Network::host(address))
     }
 
     /// Gives a session all addresses of a prefix, but for those of longer prefixes that others have.
@@ -185,9 +187,9 @@ impl Registry {
     /// # Errors
     ///
     /// A session has this very prefix, there is no room, or the session is gone.
-    pub fn add_prefix(&mut self, number: Number, prefix: Prefix) -> Result<(), Refusal> {
+    pub fn add_prefix(&mut self, number: Number, prefix: Network) -> Result<(), Refusal> {
         let owner = self.owner(number)?;
-        if self.routes.whose(&self.table.routes, prefix).is_some() {
+        if self.routes.owner(&self.table.routes, prefix).is_some() {
             return Err(Refusal::Taken(prefix));
         }
         if !self.routes.has_room(prefix) {
@@ -207,7 +209,7 @@ impl Registry {
     /// # Errors
     ///
     /// It does not have it, or is gone.
-    pub fn remove_prefix(&mut self, number: Number, prefix: Prefix) -> Result<(), Refusal> {
+    pub(crate) fn remove_prefix(&mut self, number: Number, prefix: Network) -> Result<(), Refusal> {
         self.owner(number)?;
         let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Gone)?;
         let place = held.prefixes.iter().position(|own| *own == prefix);
@@ -253,12 +255,133 @@ impl Registry {
 
     /// Hands over who sent data of sessions that there are not, since the last call, and forgets them. RFC 2516 does not ask for
     /// an answer; a PADT tells a subscriber at once what its own keepalive would find out later.
-    pub fn strays(&self) -> impl Iterator<Item = Stray> + '_ {
+    pub(crate) fn strays(&self) -> impl Iterator<Item = Stray> + '_ {
         std::iter::from_fn(|| self.table.stray()).take(MOST_STRAYS)
     }
 
     fn owner(&self, number: Number) -> Result<Owner, Refusal> {
         let owner = self.held.get(number.slot as usize).and_then(|held| held.session);
         owner.filter(|owner| owner.generation == number.generation).ok_or(Refusal::Gone)
+    }
+}
+
+/// Sessions, by their key and by their addresses.
+#[derive(Debug)]
+pub(super) struct Table {
+    seed: Seed,
+    /// An entry: hash, and the session's number and one.
+    sessions: Index,
+    pub(super) slots: Slots,
+    pub(super) routes: Routes,
+    ids: Box<[AtomicU16]>,
+    /// MAC address of this station, in the lower 48 bits.
+    local: AtomicU64,
+    strays: Mutex<VecDeque<Stray>>,
+}
+
+/// Who sends data of a session that there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stray {
+    pub source: MacAddress,
+    pub vlans: Vlans,
+    pub session: u16,
+}
+
+impl Table {
+    pub(super) fn new(limits: Limits, local: MacAddress) -> Table {
+        let table = Table {
+            seed: Seed::new(),
+            sessions: Index::new(limits.sessions),
+            slots: Slots::new(limits.sessions),
+            routes: Routes::new(limits.prefixes),
+            ids: (0..=u16::MAX).map(|_| AtomicU16::new(0)).collect(),
+            local: AtomicU64::new(0),
+            strays: Mutex::new(VecDeque::with_capacity(MOST_STRAYS)),
+        };
+        table.set_local(local);
+        table
+    }
+
+    /// Bytes that it takes now.
+    pub(super) fn memory(&self) -> usize {
+        self.sessions.memory()
+            + self.slots.memory()
+            + self.routes.memory()
+            + self.ids.len() * size_of::<AtomicU16>()
+    }
+
+    #[inline]
+    pub(super) fn local(&self) -> MacAddress {
+        let [_, _, a, b, c, d, e, f] = self.local.load(Ordering::Relaxed).to_be_bytes();
+        MacAddress([a, b, c, d, e, f])
+    }
+
+    pub(super) fn set_local(&self, local: MacAddress) {
+        let [a, b, c, d, e, f] = local.0;
+        self.local.store(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn hash(&self, key: Key) -> u32 {
+        self.seed.hash(key.vlans.number(), key.station)
+    }
+
+    #[inline]
+    pub(super) fn session(&self, key: Key) -> Option<Observation> {
+        let hash = self.hash(key);
+        self.sessions.find(hash, |entry| {
+            if (entry >> 32) as u32 != hash {
+                return None;
+            }
+            let seen = self.slots.see((entry as u32).checked_sub(1)?)?;
+            (seen.key == key).then_some(seen)
+        })
+    }
+
+    /// The session that an address leads to.
+    #[inline]
+    pub(super) fn session_of(&self, owned: Owned) -> Option<Observation> {
+        self.slots.see(owned.slot()).filter(|seen| owned.is(seen.owner))
+    }
+
+    /// Makes a session known that has been written.
+    pub(super) fn publish(&self, key: Key, owner: Owner) {
+        self.count_id(key, 1);
+        let hash = self.hash(key);
+        self.sessions.insert(hash, u64::from(hash) << 32 | u64::from(owner.slot + 1));
+    }
+
+    pub(super) fn withdraw(&self, key: Key, number: u32) {
+        self.count_id(key, u16::MAX);
+        let hash = self.hash(key);
+        let entry = u64::from(hash) << 32 | u64::from(number + 1);
+        self.sessions.remove(hash, entry, |entry| (entry >> 32) as u32);
+    }
+
+    fn count_id(&self, key: Key, more: u16) {
+        if let Some(count) = self.ids.get(usize::from(key.id())) {
+            // Modulo 65536: wrong only where so many lines have a session of the same id at once.
+            count.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether any session has this id.
+    #[inline]
+    pub(super) fn has_id(&self, id: u16) -> bool {
+        self.ids.get(usize::from(id)).is_some_and(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Remembers who sends data of no session, if there is room and nobody else is at it.
+    pub(super) fn note(&self, key: Key) {
+        if let Ok(mut strays) = self.strays.try_lock()
+            && strays.len() < MOST_STRAYS
+        {
+            strays.push_back(Stray { source: key.peer(), vlans: key.vlans, session: key.id() });
+        }
+    }
+
+    /// The next who was remembered.
+    pub(super) fn stray(&self) -> Option<Stray> {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }

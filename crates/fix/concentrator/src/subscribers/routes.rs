@@ -9,6 +9,7 @@
 
 use super::index::{Index, Seed};
 use super::slots::Owner;
+use pppoe::concentrator::network::Network;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -18,56 +19,9 @@ const NUMBER_BITS: u32 = 20;
 const GENERATION_BITS: u32 = 6;
 const BEHIND: u32 = NUMBER_BITS + GENERATION_BITS;
 /// The most sessions.
-pub const MOST_SESSIONS: usize = 1 << NUMBER_BITS;
+pub(crate) const MOST_SESSIONS: usize = 1 << NUMBER_BITS;
 /// Prefixes of IPv6 whose memory is taken together.
 const PIECE: usize = 1024;
-
-/// Addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Prefix {
-    /// The address; bits behind the prefix are zero.
-    address: IpAddr,
-    length: u8,
-}
-
-impl Prefix {
-    pub const fn host(address: IpAddr) -> Prefix {
-        let length = if address.is_ipv4() { 32 } else { 128 };
-        Prefix { address, length }
-    }
-
-    /// The prefix of so many bits that an address is in; `None`: an address has not so many.
-    pub fn of(address: IpAddr, length: u8) -> Option<Prefix> {
-        let address = match address {
-            IpAddr::V4(address) if length <= 32 => IpAddr::V4((u32::from(address) & mask4(length)).into()),
-            IpAddr::V6(address) if length <= 128 => IpAddr::V6((u128::from(address) & mask6(length)).into()),
-            _ => return None,
-        };
-        Some(Prefix { address, length })
-    }
-
-    pub const fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    pub const fn length(&self) -> u8 {
-        self.length
-    }
-
-    /// Whether it is of the addresses that each link of IPv6 has for itself (RFC 4291 section 2.5.6).
-    pub const fn is_link_local(&self) -> bool {
-        match self.address {
-            IpAddr::V6(address) => address.is_unicast_link_local(),
-            IpAddr::V4(_) => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Prefix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
-}
 
 const fn mask4(length: u8) -> u32 {
     match length {
@@ -85,37 +39,37 @@ const fn mask6(length: u8) -> u128 {
 
 /// Whom a prefix leads to, as an entry has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whose {
+pub(super) struct Owned {
     bits: u32,
 }
 
-impl Whose {
-    fn of(owner: Owner) -> Whose {
+impl Owned {
+    fn of(owner: Owner) -> Owned {
         let generation = u32::from(owner.generation) & ((1 << GENERATION_BITS) - 1);
-        Whose { bits: generation << NUMBER_BITS | owner.slot & (MOST_SESSIONS as u32 - 1) }
+        Owned { bits: generation << NUMBER_BITS | owner.slot & (MOST_SESSIONS as u32 - 1) }
     }
 
     /// The number of the session.
     #[inline]
-    pub const fn slot(self) -> u32 {
+    pub(super) const fn slot(self) -> u32 {
         self.bits & (MOST_SESSIONS as u32 - 1)
     }
 
     /// Whether it is this one, at its time.
     #[inline]
-    pub fn is(self, owner: Owner) -> bool {
-        self == Whose::of(owner)
+    pub(super) fn is(self, owner: Owner) -> bool {
+        self == Owned::of(owner)
     }
 }
 
 /// All prefixes.
 #[derive(Debug)]
-pub struct Routes {
+pub(super) struct Routes {
     seed: Seed,
     /// An entry: address, length and one, whose.
     index4: Index,
     /// Bit N: there are prefixes of N bits.
-    lengths4: AtomicU64,
+    lengths4: [AtomicU64; 1],
     /// An entry: hash, and the number of a record and one.
     index6: Index,
     lengths6: [AtomicU64; 3],
@@ -135,11 +89,11 @@ const SEQUENCE: u32 = BEHIND + 8;
 
 impl Routes {
     /// With room for so many prefixes of each version.
-    pub fn new(most: usize) -> Routes {
+    pub(super) fn new(most: usize) -> Routes {
         Routes {
             seed: Seed::new(),
             index4: Index::new(most),
-            lengths4: AtomicU64::new(0),
+            lengths4: Default::default(),
             index6: Index::new(most),
             lengths6: Default::default(),
             records: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect(),
@@ -147,7 +101,7 @@ impl Routes {
     }
 
     /// Bytes that it takes now.
-    pub fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let used = self.records.iter().filter(|piece| piece.get().is_some()).count();
         self.index4.memory()
             + self.index6.memory()
@@ -157,25 +111,16 @@ impl Routes {
 
     /// Whose an IPv4 address is.
     #[inline]
-    pub fn find4(&self, address: u32) -> Option<Whose> {
-        let mut lengths = self.lengths4.load(Ordering::Acquire);
-        while lengths != 0 {
-            let length = (63 - lengths.leading_zeros()) as u8;
-            lengths ^= 1 << length;
-            let found = self.exact4(address & mask4(length), length);
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
+    pub(super) fn find4(&self, address: u32) -> Option<Owned> {
+        longest(&self.lengths4, |length| self.exact4(address & mask4(length), length))
     }
 
     #[inline]
-    fn exact4(&self, address: u32, length: u8) -> Option<Whose> {
+    fn exact4(&self, address: u32, length: u8) -> Option<Owned> {
         let wanted = entry4(address, length, 0) >> BEHIND;
         let hash = self.hash4(address, length);
-        let whose = |entry: u64| Whose { bits: entry as u32 & ((1 << BEHIND) - 1) };
-        self.index4.find(hash, |entry| (entry >> BEHIND == wanted).then(|| whose(entry)))
+        let owned = |entry: u64| Owned { bits: entry as u32 & ((1 << BEHIND) - 1) };
+        self.index4.find(hash, |entry| (entry >> BEHIND == wanted).then(|| owned(entry)))
     }
 
     /// Eight addresses in a row have eight places in a row, which are a cache line: pools give such addresses out, so that
@@ -187,32 +132,20 @@ impl Routes {
 
     /// Whose an IPv6 address is.
     #[inline]
-    pub fn find6(&self, address: u128) -> Option<Whose> {
-        for (part, lengths) in self.lengths6.iter().enumerate().rev() {
-            let mut lengths = lengths.load(Ordering::Acquire);
-            while lengths != 0 {
-                let bit = 63 - lengths.leading_zeros();
-                lengths ^= 1 << bit;
-                let length = (part as u32 * 64 + bit) as u8;
-                let found = self.exact6(address & mask6(length), length);
-                if found.is_some() {
-                    return found.map(|(_, whose)| whose);
-                }
-            }
-        }
-        None
+    pub(super) fn find6(&self, address: u128) -> Option<Owned> {
+        longest(&self.lengths6, |length| self.exact6(address & mask6(length), length).map(|(_, owned)| owned))
     }
 
     /// The entry of a prefix, and whose it is.
     #[inline]
-    fn exact6(&self, address: u128, length: u8) -> Option<(u64, Whose)> {
+    fn exact6(&self, address: u128, length: u8) -> Option<(u64, Owned)> {
         let hash = self.hash6(address, length);
         self.index6.find(hash, |entry| {
             if (entry >> 32) as u32 != hash {
                 return None;
             }
-            let (found, bits, whose) = self.record(entry)?;
-            (found == address && bits == length).then_some((entry, whose))
+            let (found, bits, owned) = self.record(entry)?;
+            (found == address && bits == length).then_some((entry, owned))
         })
     }
 
@@ -228,30 +161,77 @@ impl Routes {
 
     /// The record of an entry, unless it is written at this moment: then the entry is gone, too.
     #[inline]
-    fn record(&self, entry: u64) -> Option<(u128, u8, Whose)> {
+    fn record(&self, entry: u64) -> Option<(u128, u8, Owned)> {
         let record = self.place(entry)?;
         let state = record.state.load(Ordering::Acquire);
         let high = record.high.load(Ordering::Relaxed);
         let low = record.low.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         let is_whole = state >> SEQUENCE & 1 == 0 && record.state.load(Ordering::Relaxed) == state;
-        let whose = Whose { bits: state as u32 & ((1 << BEHIND) - 1) };
-        is_whole.then_some((u128::from(high) << 64 | u128::from(low), (state >> BEHIND) as u8, whose))
+        let owned = Owned { bits: state as u32 & ((1 << BEHIND) - 1) };
+        is_whole.then_some((u128::from(high) << 64 | u128::from(low), (state >> BEHIND) as u8, owned))
     }
 }
 
 /// `address` (32 bits), length and one (6), whose (26).
-const fn entry4(address: u32, length: u8, whose: u32) -> u64 {
-    (address as u64) << 32 | (length as u64 + 1) << BEHIND | whose as u64
+const fn entry4(address: u32, length: u8, owned: u32) -> u64 {
+    (address as u64) << 32 | (length as u64 + 1) << BEHIND | owned as u64
+}
+
+/// Asks for each length that there is, the longest first.
+#[inline]
+fn longest<T>(lengths: &[AtomicU64], mut ask: impl FnMut(u8) -> Option<T>) -> Option<T> {
+    for (part, lengths) in lengths.iter().enumerate().rev() {
+        let mut lengths = lengths.load(Ordering::Acquire);
+        while lengths != 0 {
+            let bit = 63 - lengths.leading_zeros();
+            lengths ^= 1 << bit;
+            let found = ask((part as u32 * 64 + bit) as u8);
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
+}
+
+/// How many prefixes there are of an IP version, by length, and in all.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    of_length: [u32; 129],
+    all: usize,
+}
+
+impl Counts {
+    /// Counts one more of a length; `lengths` has a bit for each of which there are any.
+    fn add(&mut self, length: u8, lengths: &[AtomicU64]) {
+        self.all += 1;
+        if let Some(count) = self.of_length.get_mut(usize::from(length)) {
+            *count += 1;
+        }
+        if let Some(lengths) = lengths.get(usize::from(length) / 64) {
+            lengths.fetch_or(1 << (length % 64), Ordering::Release);
+        }
+    }
+
+    fn remove(&mut self, length: u8, lengths: &[AtomicU64]) {
+        self.all = self.all.saturating_sub(1);
+        let Some(count) = self.of_length.get_mut(usize::from(length)) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0
+            && let Some(lengths) = lengths.get(usize::from(length) / 64)
+        {
+            lengths.fetch_and(!(1 << (length % 64)), Ordering::Release);
+        }
+    }
 }
 
 /// The one who changes them.
 #[derive(Debug)]
-pub struct Writer {
+pub(super) struct Writer {
     most: usize,
-    counts4: [u32; 33],
-    counts6: [u32; 129],
-    used: [usize; 2],
+    counts4: Counts,
+    counts6: Counts,
     /// Numbers of records that are free, and the next that was never used.
     free: Vec<u32>,
     next: u32,
@@ -259,35 +239,32 @@ pub struct Writer {
 
 impl Writer {
     /// Of routes with room for so many of each version.
-    pub fn new(most: usize) -> Writer {
-        Writer { most, counts4: [0; 33], counts6: [0; 129], used: [0; 2], free: Vec::new(), next: 0 }
+    pub(super) fn new(most: usize) -> Writer {
+        let none = Counts { of_length: [0; 129], all: 0 };
+        Writer { most, counts4: none, counts6: none, free: Vec::new(), next: 0 }
     }
 
     /// Whether there is room for one more like this.
-    pub fn has_room(&self, prefix: Prefix) -> bool {
-        let [used4, used6] = self.used;
-        (if prefix.address.is_ipv4() { used4 } else { used6 }) < self.most
+    pub(super) fn has_room(&self, prefix: Network) -> bool {
+        (if prefix.address().is_ipv4() { self.counts4.all } else { self.counts6.all }) < self.most
     }
 
     /// Whose exactly this prefix is.
-    pub fn whose(&self, routes: &Routes, prefix: Prefix) -> Option<Whose> {
-        match prefix.address {
-            IpAddr::V4(address) => routes.exact4(address.into(), prefix.length),
-            IpAddr::V6(address) => routes.exact6(address.into(), prefix.length).map(|(_, whose)| whose),
+    pub(super) fn owner(&self, routes: &Routes, prefix: Network) -> Option<Owned> {
+        match prefix.address() {
+            IpAddr::V4(address) => routes.exact4(address.into(), prefix.length()),
+            IpAddr::V6(address) => routes.exact6(address.into(), prefix.length()).map(|(_, owned)| owned),
         }
     }
 
     /// Adds one that is nobody's, and for which there is room.
-    pub fn add(&mut self, routes: &Routes, prefix: Prefix, owner: Owner) {
-        let whose = Whose::of(owner).bits;
-        let length = usize::from(prefix.length);
-        match prefix.address {
+    pub(super) fn add(&mut self, routes: &Routes, prefix: Network, owner: Owner) {
+        let (owned, length) = (Owned::of(owner).bits, prefix.length());
+        match prefix.address() {
             IpAddr::V4(address) => {
                 let address = u32::from(address);
-                let hash = routes.hash4(address, prefix.length);
-                routes.index4.insert(hash, entry4(address, prefix.length, whose));
-                count(&mut self.counts4, length, &mut self.used[0]);
-                routes.lengths4.fetch_or(1 << length, Ordering::Release);
+                routes.index4.insert(routes.hash4(address, length), entry4(address, length, owned));
+                self.counts4.add(length, &routes.lengths4);
             }
             IpAddr::V6(address) => {
                 let address = u128::from(address);
@@ -295,86 +272,53 @@ impl Writer {
                     self.next += 1;
                     self.next - 1
                 });
-                let entry = u64::from(routes.hash6(address, prefix.length)) << 32 | u64::from(number + 1);
+                let entry = u64::from(routes.hash6(address, length)) << 32 | u64::from(number + 1);
                 if let Some(piece) = routes.records.get(number as usize / PIECE) {
                     piece.get_or_init(|| (0..PIECE).map(|_| Record::default()).collect());
                 }
                 if let Some(record) = routes.place(entry) {
-                    record.write(address, prefix.length, whose);
+                    record.write(address, length, owned);
                 }
                 routes.index6.insert((entry >> 32) as u32, entry);
-                count(&mut self.counts6, length, &mut self.used[1]);
-                if let Some(lengths) = routes.lengths6.get(length / 64) {
-                    lengths.fetch_or(1 << (length % 64), Ordering::Release);
-                }
+                self.counts6.add(length, &routes.lengths6);
             }
         }
     }
 
     /// Removes one; whether it was there.
-    pub fn remove(&mut self, routes: &Routes, prefix: Prefix) -> bool {
-        let length = usize::from(prefix.length);
-        match prefix.address {
+    pub(super) fn remove(&mut self, routes: &Routes, prefix: Network) -> bool {
+        let length = prefix.length();
+        match prefix.address() {
             IpAddr::V4(address) => {
                 let address = u32::from(address);
-                let Some(whose) = routes.exact4(address, prefix.length) else { return false };
-                if self.uncount4(length) {
-                    routes.lengths4.fetch_and(!(1 << length), Ordering::Release);
-                }
+                let Some(owned) = routes.exact4(address, length) else { return false };
+                self.counts4.remove(length, &routes.lengths4);
                 let hash =
                     |entry: u64| routes.hash4((entry >> 32) as u32, ((entry >> BEHIND) & 0x3f) as u8 - 1);
-                let entry = entry4(address, prefix.length, whose.bits);
+                let entry = entry4(address, length, owned.bits);
                 routes.index4.remove(hash(entry), entry, hash)
             }
             IpAddr::V6(address) => {
-                let Some((entry, _)) = routes.exact6(address.into(), prefix.length) else { return false };
-                if self.uncount6(length)
-                    && let Some(lengths) = routes.lengths6.get(length / 64)
-                {
-                    lengths.fetch_and(!(1 << (length % 64)), Ordering::Release);
-                }
+                let Some((entry, _)) = routes.exact6(address.into(), length) else { return false };
+                self.counts6.remove(length, &routes.lengths6);
                 let hash = |entry: u64| (entry >> 32) as u32;
                 self.free.push(entry as u32 - 1);
                 routes.index6.remove(hash(entry), entry, hash)
             }
         }
     }
-
-    /// Whether it was the last of its length.
-    fn uncount4(&mut self, length: usize) -> bool {
-        uncount(&mut self.counts4, length, &mut self.used[0])
-    }
-
-    fn uncount6(&mut self, length: usize) -> bool {
-        uncount(&mut self.counts6, length, &mut self.used[1])
-    }
 }
 
 impl Record {
-    fn write(&self, address: u128, length: u8, whose: u32) {
+    fn write(&self, address: u128, length: u8, owned: u32) {
         let sequence = self.state.load(Ordering::Relaxed) >> SEQUENCE;
         self.state.store((sequence | 1) << SEQUENCE, Ordering::Relaxed);
         fence(Ordering::Release);
         self.high.store((address >> 64) as u64, Ordering::Relaxed);
         self.low.store(address as u64, Ordering::Relaxed);
-        let state = sequence.wrapping_add(2) << SEQUENCE | u64::from(length) << BEHIND | u64::from(whose);
+        let state = sequence.wrapping_add(2) << SEQUENCE | u64::from(length) << BEHIND | u64::from(owned);
         self.state.store(state, Ordering::Release);
     }
-}
-
-fn count(counts: &mut [u32], length: usize, used: &mut usize) {
-    *used += 1;
-    if let Some(count) = counts.get_mut(length) {
-        *count += 1;
-    }
-}
-
-fn uncount(counts: &mut [u32], length: usize, used: &mut usize) -> bool {
-    *used = used.saturating_sub(1);
-    counts.get_mut(length).is_some_and(|count| {
-        *count = count.saturating_sub(1);
-        *count == 0
-    })
 }
 
 #[cfg(test)]
@@ -389,20 +333,20 @@ mod tests {
     }
 
     /// Addresses near each other, so that prefixes are inside others.
-    fn prefixes() -> impl Strategy<Value = Prefix> {
+    fn prefixes() -> impl Strategy<Value = Network> {
         let v4 = (0_u32..16, 0_u8..=32)
             .prop_map(|(low, length)| (IpAddr::V4(Ipv4Addr::from(0xc633_6400 | low)), length));
         let v6 = (0_u128..4, 0_u128..4, 0_u8..=128).prop_map(|(high, low, length)| {
             (IpAddr::V6(Ipv6Addr::from(0x2001_0db8 << 96 | high << 64 | low)), length)
         });
-        prop_oneof![v4, v6].prop_map(|(address, length)| Prefix::of(address, length).expect("so many bits"))
+        prop_oneof![v4, v6].prop_map(|(address, length)| Network::of(address, length).expect("so many bits"))
     }
 
-    fn naive(all: &BTreeMap<Prefix, Owner>, address: IpAddr) -> Option<Owner> {
-        let has = |prefix: &Prefix| Prefix::of(address, prefix.length).is_some_and(|own| own == *prefix);
+    fn naive(all: &BTreeMap<Network, Owner>, address: IpAddr) -> Option<Owner> {
+        let has = |prefix: &Network| Network::of(address, prefix.length()).is_some_and(|own| own == *prefix);
         all.iter()
             .filter(|(prefix, _)| has(prefix))
-            .max_by_key(|(prefix, _)| prefix.length)
+            .max_by_key(|(prefix, _)| prefix.length())
             .map(|(_, own)| *own)
     }
 
@@ -414,7 +358,7 @@ mod tests {
             let (routes, mut writer) = (Routes::new(120), Writer::new(120));
             let mut all = BTreeMap::new();
             for (is_in, prefix, slot, generation) in steps {
-                let was = writer.whose(&routes, prefix);
+                let was = writer.owner(&routes, prefix);
                 prop_assert_eq!(was.is_some(), all.contains_key(&prefix));
                 if is_in && was.is_none() {
                     writer.add(&routes, prefix, owner(slot, generation));
@@ -444,13 +388,13 @@ mod tests {
     fn the_default_route_and_one_address_beside_each_other() {
         let (routes, mut writer) = (Routes::new(8), Writer::new(8));
         let (one, other) = (owner(3, 1), owner(4, 65));
-        writer.add(&routes, Prefix::of(Ipv4Addr::UNSPECIFIED.into(), 0).expect("no bits"), one);
-        writer.add(&routes, Prefix::host(Ipv4Addr::new(192, 0, 2, 1).into()), other);
+        writer.add(&routes, Network::of(Ipv4Addr::UNSPECIFIED.into(), 0).expect("no bits"), one);
+        writer.add(&routes, Network::host(Ipv4Addr::new(192, 0, 2, 1).into()), other);
         assert!(routes.find4(0xc000_0201).is_some_and(|found| found.is(other) && found.slot() == 4));
         assert!(routes.find4(0xc000_0202).is_some_and(|found| found.is(one)));
         // Another session at the same place.
         assert!(!routes.find4(0xc000_0202).is_some_and(|found| found.is(owner(3, 2))));
         assert_eq!(routes.find6(1), None);
-        assert_eq!(Prefix::of(Ipv4Addr::UNSPECIFIED.into(), 33), None);
+        assert_eq!(Network::of(Ipv4Addr::UNSPECIFIED.into(), 33), None);
     }
 }

@@ -15,7 +15,7 @@ use wire::Vlans;
 use wire::ethernet::MacAddress;
 
 /// Sessions whose memory is taken together.
-pub const PIECE: usize = 1024;
+pub(crate) const PIECE: usize = 1024;
 /// How often a session is looked at that is being written.
 const AGAIN: usize = 1000;
 
@@ -24,16 +24,16 @@ const AGAIN: usize = 1000;
 pub struct Owner {
     pub slot: u32,
     /// Which of those that had this place.
-    pub generation: u16,
+    pub(crate) generation: u16,
     /// The longest packet that it takes, bytes; 0: nobody's.
     pub mtu: u16,
     /// Whether its maximum segment sizes are lowered.
-    pub has_clamp: bool,
+    pub(crate) has_clamp: bool,
 }
 
 /// A session as the data path sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     pub owner: Owner,
     pub key: Key,
     /// The interface identifier of its link-local address; 0: none.
@@ -75,9 +75,9 @@ pub struct Usage {
     pub received: link::Traffic,
     pub sent: link::Traffic,
     /// Frames from the subscriber that were refused, and packets that were.
-    pub received_dropped: u32,
+    pub(crate) received_dropped: u32,
     /// Packets and frames to the subscriber that were not sent.
-    pub sent_dropped: u32,
+    pub(crate) sent_dropped: u32,
 }
 
 /// A cache line.
@@ -107,7 +107,7 @@ struct Piece {
 
 /// All sessions.
 #[derive(Debug)]
-pub struct Slots {
+pub(crate) struct Slots {
     pieces: Box<[OnceLock<Piece>]>,
 }
 
@@ -131,7 +131,7 @@ impl Slots {
 
     /// The session of this number.
     #[inline]
-    pub fn see(&self, number: u32) -> Option<Seen> {
+    pub fn see(&self, number: u32) -> Option<Observation> {
         let slot = self.slot(number)?;
         for _ in 0..AGAIN {
             let state = slot.state.load(Ordering::Acquire);
@@ -152,7 +152,11 @@ impl Slots {
                 mtu: (state >> 32) as u16,
                 has_clamp: state & HAS_CLAMP != 0,
             };
-            return Some(Seen { owner, key: Key { vlans: Vlans::of_number(vlans), station }, identifier });
+            return Some(Observation {
+                owner,
+                key: Key { vlans: Vlans::of_number(vlans), station },
+                identifier,
+            });
         }
         None
     }
@@ -218,16 +222,16 @@ impl Slots {
 
     /// Counts frames of a session; what was counted too many is added as its negative, modulo 2^64.
     #[inline]
-    pub fn count(&self, owner: Owner, is_received: bool, frames: u64, octets: u64) {
+    pub fn count(&self, owner: Owner, is_received: bool, frames: u64, bytes: u64) {
         let Some(slot) = self.of(owner) else { return };
-        let [in_frames, in_octets, out_frames, out_octets] = &slot.counts;
-        let (one, other) = if is_received { (in_frames, in_octets) } else { (out_frames, out_octets) };
+        let [in_frames, in_bytes, out_frames, out_bytes] = &slot.counts;
+        let (one, other) = if is_received { (in_frames, in_bytes) } else { (out_frames, out_bytes) };
         one.fetch_add(frames, Ordering::Relaxed);
-        other.fetch_add(octets, Ordering::Relaxed);
+        other.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts frames of a session that went no further.
-    pub fn count_dropped(&self, owner: Owner, is_received: bool, frames: u64) {
+    pub(crate) fn count_dropped(&self, owner: Owner, is_received: bool, frames: u64) {
         if self.of(owner).is_some()
             && let Some([received, sent]) = self.drops(owner.slot)
         {
@@ -243,15 +247,15 @@ impl Slots {
     /// What was counted of a session.
     pub fn usage(&self, number: u32) -> Usage {
         let Some(slot) = self.slot(number) else { return Usage::default() };
-        let [in_frames, in_octets, out_frames, out_octets] = [0, 1, 2, 3]
+        let [in_frames, in_bytes, out_frames, out_bytes] = [0, 1, 2, 3]
             .map(|at: usize| slot.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)));
         let dropped = |at: usize| {
             let counts = self.drops(number).and_then(|drops| drops.get(at));
             counts.map_or(0, |count| count.load(Ordering::Relaxed))
         };
         Usage {
-            received: link::Traffic { frames: in_frames, octets: in_octets },
-            sent: link::Traffic { frames: out_frames, octets: out_octets },
+            received: link::Traffic { frames: in_frames, octets: in_bytes },
+            sent: link::Traffic { frames: out_frames, octets: out_bytes },
             received_dropped: dropped(0),
             sent_dropped: dropped(1),
         }

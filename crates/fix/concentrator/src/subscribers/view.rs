@@ -1,7 +1,7 @@
 //! What a worker asks the tables about frames and packets.
 
-use super::slots::{Key, Owner, Seen};
-use super::table::Table;
+use super::registry::Table;
+use super::slots::{Key, Observation, Owner};
 use link::Dropped;
 use link::framing::{Form, Framing, ip_length, ip_of_ppp, octets_of, version, word};
 use link::lines::Lines;
@@ -34,32 +34,6 @@ pub struct View {
 impl View {
     pub(super) fn new(table: Arc<Table>) -> View {
         View { table }
-    }
-
-    /// Where the packet is in a received frame, from its destination address on, with every tag in its place, and whether it
-    /// is a session's at all: what every frame goes through.
-    ///
-    /// # Errors
-    ///
-    /// Why it goes no further.
-    #[inline]
-    pub fn packet_of(&self, frame: &[u8]) -> Result<Range<usize>, Dropped> {
-        self.take(frame).map(|(range, _)| range)
-    }
-
-    /// Writes everything in front of a packet to a subscriber, up to its IP header, and gives its length: what every packet
-    /// goes through.
-    ///
-    /// # Errors
-    ///
-    /// It is nobody's.
-    #[inline]
-    pub fn head_of(&self, packet: &[u8], space: &mut Prefix, room: &mut [u8]) -> Result<usize, Dropped> {
-        let version = version(packet).ok_or(Dropped::IpVersion)?;
-        let (prefix, _) = self.outward(packet, space)?;
-        let room = room.get_mut(..prefix.length()).ok_or(Dropped::TooLong)?;
-        prefix.write(version, packet.len(), room);
-        Ok(room.len())
     }
 
     #[inline]
@@ -124,21 +98,21 @@ impl View {
 
     /// The session that has the source address of a packet, whose IP header is whole.
     #[inline]
-    fn source_of(&self, version: IpVersion, packet: &[u8]) -> Option<Seen> {
-        let whose = match version {
+    fn source_of(&self, version: IpVersion, packet: &[u8]) -> Option<Observation> {
+        let owned = match version {
             IpVersion::V4 => self.table.routes.find4(source4(packet)?),
             IpVersion::V6 => self.table.routes.find6(source6(packet)?),
         };
-        self.table.session_of(whose?)
+        self.table.session_of(owned?)
     }
 
     /// Whether a packet, whose IP header is whole, has a source address of the session.
     #[inline]
-    fn may_send(&self, version: IpVersion, packet: &[u8], seen: &Seen) -> bool {
+    fn may_send(&self, version: IpVersion, packet: &[u8], seen: &Observation) -> bool {
         match version {
             IpVersion::V4 => {
-                let whose = source4(packet).and_then(|source| self.table.routes.find4(source));
-                whose.is_some_and(|whose| whose.is(seen.owner))
+                let owned = source4(packet).and_then(|source| self.table.routes.find4(source));
+                owned.is_some_and(|owned| owned.is(seen.owner))
             }
             IpVersion::V6 => {
                 let Some(source) = source6(packet) else { return false };
@@ -149,7 +123,7 @@ impl View {
                 if source == 0 {
                     return asks_neighbours(packet);
                 }
-                self.table.routes.find6(source).is_some_and(|whose| whose.is(seen.owner))
+                self.table.routes.find6(source).is_some_and(|owned| owned.is(seen.owner))
             }
         }
     }
@@ -212,7 +186,7 @@ impl Lines for View {
 
     #[inline]
     fn outward<'p>(&'p self, packet: &[u8], space: &'p mut Prefix) -> Result<(&'p Prefix, Owner), Dropped> {
-        let whose = match version(packet).ok_or(Dropped::IpVersion)? {
+        let owned = match version(packet).ok_or(Dropped::IpVersion)? {
             IpVersion::V4 => {
                 let to: Option<&[u8; 4]> = packet.get(16..).and_then(|rest| rest.first_chunk());
                 self.table.routes.find4(u32::from_be_bytes(*to.ok_or(Dropped::Short)?))
@@ -222,7 +196,7 @@ impl Lines for View {
                 self.table.routes.find6(u128::from_be_bytes(*to.ok_or(Dropped::Short)?))
             }
         };
-        let seen = whose.and_then(|whose| self.table.session_of(whose)).ok_or(Dropped::NoSubscriber)?;
+        let seen = owned.and_then(|owned| self.table.session_of(owned)).ok_or(Dropped::NoSubscriber)?;
         let mut front = [0; FRONT];
         let length = put_front(&mut front, self, &seen.key);
         if !space.set_session(front.get(..length).unwrap_or_default()) {
@@ -250,17 +224,17 @@ impl Lines for View {
     }
 
     #[inline]
-    fn received(&self, owner: Owner, octets: u64) {
-        self.table.slots.count(owner, true, 1, octets);
+    fn received(&self, owner: Owner, bytes: u64) {
+        self.table.slots.count(owner, true, 1, bytes);
     }
 
     #[inline]
-    fn sent(&self, owner: Owner, frames: u64, octets: u64) {
-        self.table.slots.count(owner, false, frames, octets);
+    fn sent(&self, owner: Owner, frames: u64, bytes: u64) {
+        self.table.slots.count(owner, false, frames, bytes);
     }
 
-    fn stayed(&self, owner: Owner, is_received: bool, frames: u64, octets: u64) {
-        self.table.slots.count(owner, is_received, frames.wrapping_neg(), octets.wrapping_neg());
+    fn stayed(&self, owner: Owner, is_received: bool, frames: u64, bytes: u64) {
+        self.table.slots.count(owner, is_received, frames.wrapping_neg(), bytes.wrapping_neg());
     }
 
     fn dropped(&self, owner: Owner, is_received: bool, frames: u64) {
@@ -278,7 +252,7 @@ fn headers_of(header: &NetHeader, packet: &[u8]) -> usize {
     let transport = usize::from(header.checksum_start);
     let length = match header.gso_type & !NetHeader::ECN {
         NetHeader::UDP => Udp::LENGTH,
-        _ => packet.get(transport + 12).map_or(0, |octet| usize::from(octet >> 4) * 4),
+        _ => packet.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
     };
     transport + length
 }
@@ -287,10 +261,10 @@ fn headers_of(header: &NetHeader, packet: &[u8]) -> usize {
 #[inline]
 fn put_front(front: &mut [u8; FRONT], view: &View, key: &Key) -> usize {
     let mut at = 0;
-    let mut put = |octets: &[u8]| {
-        if let Some(place) = front.get_mut(at..at + octets.len()) {
-            place.copy_from_slice(octets);
-            at += octets.len();
+    let mut put = |bytes: &[u8]| {
+        if let Some(place) = front.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+            at += bytes.len();
         }
     };
     put(&key.peer().0);

@@ -41,7 +41,6 @@ impl Reconnect {
 
     /// The longest wait after so many failures in a row.
     pub fn wait(&self, failures: u32) -> Duration {
-        let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.first.saturating_mul(factor).min(self.longest)
+        crate::backoff(self.first, failures, self.longest)
     }
 }

@@ -7,6 +7,7 @@ use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Closed;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::Add;
@@ -58,8 +59,8 @@ pub enum Ended {
         after: Duration,
     },
     ShutDown,
-    /// The process that had it has ended, and this one cannot go on with it.
-    NotRestored(NotRestored),
+    /// The process that had it has ended, and this one cannot go on with it: why.
+    NotRestored(String),
 }
 
 impl Ended {
@@ -75,6 +76,21 @@ impl Ended {
             Ended::ShutDown => "shut-down",
             Ended::NotRestored(_) => "not-restored",
         }
+    }
+
+    /// What the host is told in the PADT.
+    pub(super) fn for_host(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Ended::Ppp(_) | Ended::Host => return None,
+            Ended::Refused(refusal) => refusal.for_host(),
+            Ended::TakenOver { .. } => "the same user has connected from elsewhere",
+            Ended::Operator => "disconnected by the operator",
+            Ended::Unfinished { .. } => "the session did not come up in time",
+            Ended::ShutDown => "the concentrator is being shut down",
+            Ended::NotRestored(why) => {
+                return Some(Cow::Owned(format!("the concentrator was restarted: {why}")));
+            }
+        }))
     }
 }
 
@@ -99,51 +115,6 @@ impl fmt::Display for Ended {
             }
         }
     }
-}
-
-/// Why a session was not taken over from an earlier process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotRestored {
-    #[error("the session was still being set up")]
-    Unfinished,
-    /// The user is gone from the secrets.
-    #[error("the user is no subscriber any more")]
-    User,
-    /// This end has another IPv4 address, which a session cannot learn while it is open.
-    #[error("the address of the concentrator changed from {was} to {}", or_none(*is))]
-    Local {
-        /// What subscribers know as their gateway.
-        was: Ipv4Addr,
-        is: Option<Ipv4Addr>,
-    },
-    /// This end speaks IPv6 and did not before, or the other way round.
-    #[error("IPv6 was turned {}", if *is { "on" } else { "off" })]
-    Ipv6 { is: bool },
-    /// This end has another interface identifier.
-    #[error("the link-local address of the concentrator changed")]
-    Identifier,
-    /// The user has another IPv4 address by the secrets.
-    #[error("the address of the user changed from {} to {}", or_none(*was), or_none(*is))]
-    UserAddress { was: Option<Ipv4Addr>, is: Option<Ipv4Addr> },
-    #[error("the address {0} is not free any more")]
-    Address(Ipv4Addr),
-    /// The user has another IPv6 prefix, or there are none any more.
-    #[error("the IPv6 prefix of the user changed from {} to {}", or_none(*was), or_none(*is))]
-    UserPrefix { was: Option<Network>, is: Option<Network> },
-    /// Its IPv6 prefix belongs to somebody else.
-    #[error("the IPv6 prefix {0} is not free any more")]
-    Prefix(Network),
-    /// Two sessions of one number, or a number that is none.
-    #[error("the session number is not free")]
-    Number,
-    #[error("there is no room for as many sessions as there were")]
-    Full,
-    #[error("the PPP state that was handed over makes no sense")]
-    State,
-}
-
-fn or_none(what: Option<impl fmt::Display>) -> String {
-    what.map_or_else(|| "none".to_owned(), |what| what.to_string())
 }
 
 /// When a record is made.

@@ -3,11 +3,10 @@
 use super::accounting::Ended;
 use super::config::SameUser;
 use super::network::Network;
-use super::pool::Exhausted;
 use super::secrets::{Address, Secrets, Subscriber};
-use super::sessions::entry::Lease;
-use super::{Action, Concentrator, Remark, Turn};
-use crate::draw;
+use super::sessions::{Lease, sessions};
+use super::{Concentrator, Remark, Turn};
+use crate::ipv6cp::draw_identifier;
 use crate::session::{Claim, Grant, Proof, Verdict};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -32,23 +31,19 @@ pub enum Refusal {
     },
     #[error("the session is another user's already")]
     OtherUser,
-    #[error("the user has {0} session{s} already, and may not have more", s = plural(*.0))]
+    #[error("the user has {} already, and may not have more", sessions(*.0))]
     Sessions(u32),
     #[error("the address {0} of this user is in use by another session")]
     AddressInUse(Ipv4Addr),
     /// The pool is empty.
     #[error("{0}")]
-    NoAddress(Exhausted),
+    NoAddress(String),
     /// Another session has the fixed prefix, by the secrets that were before.
     #[error("the prefix {0} of this user is in use by another session")]
     PrefixInUse(Network),
     /// Neither protocol is for this user.
     #[error("there is neither an IPv4 address nor IPv6 for this user")]
     Nothing,
-}
-
-pub(super) const fn plural(count: u32) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 /// What a host is told whose passwords are not looked at, whichever of its packets it is told in.
@@ -72,15 +67,9 @@ impl Refusal {
 
 impl Concentrator {
     /// Says what comes of a claim.
-    pub(super) fn authenticate(
-        &mut self,
-        turn: &mut Turn<'_>,
-        slot: u32,
-        claim: &Claim,
-        out: &mut Vec<Action>,
-    ) -> Verdict {
+    pub(super) fn authenticate(&mut self, turn: &mut Turn<'_>, slot: u32, claim: &Claim) -> Verdict {
         let secrets = self.secrets.clone();
-        match self.judge(turn, slot, claim, &secrets, out) {
+        match self.judge(turn, slot, claim, &secrets) {
             Ok((grant, proof)) => Verdict::Accepted { grant, proof, message: Vec::new() },
             Err(refusal) => {
                 self.counters.refused += 1;
@@ -91,15 +80,15 @@ impl Concentrator {
                     let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
                     let is_wrong = matches!(refusal, Refusal::Unknown | Refusal::Password { .. });
                     let refused = Remark::Refused { place, station, user: user.clone(), refusal };
-                    self.remark(turn.now, refused, out);
+                    self.remark(turn, refused);
                     // None was in force, or the claim had not been looked at: it begins with this one.
                     if let Some(wait) =
-                        self.guesses.wait(turn.now, &place, station, &user).filter(|_| is_wrong)
+                        self.throttle.wait(turn.now, &place, station, &user).filter(|_| is_wrong)
                     {
-                        let of_host = self.guesses.wait_of_host(turn.now, &place, station);
+                        let of_host = self.throttle.wait_of_host(turn.now, &place, station);
                         let user = of_host.is_none().then_some(user);
                         let remark = Remark::HeldOff { place, station, user, wait };
-                        self.remark(turn.now, remark, out);
+                        self.remark(turn, remark);
                     }
                 }
                 Verdict::Refused { message }
@@ -113,7 +102,6 @@ impl Concentrator {
         slot: u32,
         claim: &Claim,
         secrets: &Secrets,
-        out: &mut Vec<Action>,
     ) -> Result<(Grant, Proof), Refusal> {
         let user = claim.user();
         let (subscriber, proof) = match claim.method() {
@@ -129,9 +117,9 @@ impl Concentrator {
                 let one = subscriber.is_some_and(Subscriber::serves_one).then_some(1);
                 let most = most.or(one).unwrap_or(self.config.sessions_per_user);
                 if claim.method().is_some() {
-                    self.make_room(turn, slot, user, most, out)?;
+                    self.make_room(turn, slot, user, most)?;
                 }
-                let lease = self.lease(turn, slot, user, subscriber, out)?;
+                let lease = self.lease(turn, slot, user, subscriber)?;
                 self.table.set_user(slot, Arc::from(user));
                 if let Some(address) = lease.address {
                     self.table.set_address(slot, address);
@@ -156,44 +144,34 @@ impl Concentrator {
     ) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
         let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
         let (place, station, user) = (entry.place, entry.station, claim.user());
-        if let Some(wait) = self.guesses.wait(turn.now, &place, station, user) {
+        if let Some(wait) = self.throttle.wait(turn.now, &place, station, user) {
             self.counters.held_off += 1;
             return Err(Refusal::HeldOff { wait });
         }
         let proved = prove(claim, secrets);
         match &proved {
-            Ok(_) => self.guesses.succeeded(place, station, user),
-            Err(_) => self.guesses.failed(turn.now, &place, station, user),
+            Ok(_) => self.throttle.succeeded(place, station, user),
+            Err(_) => self.throttle.failed(turn.now, &place, station, user),
         }
         proved
     }
 
     /// Sees that a user may have one session more.
-    fn make_room(
-        &mut self,
-        turn: &mut Turn<'_>,
-        slot: u32,
-        user: &[u8],
-        most: u32,
-        out: &mut Vec<Action>,
-    ) -> Result<(), Refusal> {
-        while self.table.count_of_user(user) >= most {
-            let oldest = self.table.of_user(user).last();
-            match oldest {
-                Some(oldest) if self.config.same_user == SameUser::Replace => {
-                    self.take_over(turn, oldest, slot, out)
-                }
-                _ => return Err(Refusal::Sessions(most)),
-            }
+    fn make_room(&mut self, turn: &mut Turn<'_>, slot: u32, user: &[u8], most: u32) -> Result<(), Refusal> {
+        let sessions: Vec<u32> = self.table.of_user(user).collect();
+        let surplus = (sessions.len() + 1).saturating_sub(most as usize);
+        if surplus > 0 && (most == 0 || self.config.same_user == SameUser::Refuse) {
+            return Err(Refusal::Sessions(most));
         }
+        sessions.iter().rev().take(surplus).for_each(|oldest| self.take_over(turn, *oldest, slot));
         Ok(())
     }
 
     /// Ends a session because of another one.
-    fn take_over(&mut self, turn: &mut Turn<'_>, old: u32, new: u32, out: &mut Vec<Action>) {
+    fn take_over(&mut self, turn: &mut Turn<'_>, old: u32, new: u32) {
         let Some(entry) = self.table.get(new) else { return };
         let cause = Ended::TakenOver { by: entry.station, at: entry.place };
-        self.cut(turn, old, cause, out);
+        self.cut(turn, old, cause);
     }
 
     fn lease(
@@ -202,11 +180,10 @@ impl Concentrator {
         slot: u32,
         user: &[u8],
         subscriber: Option<&Subscriber>,
-        out: &mut Vec<Action>,
     ) -> Result<Lease, Refusal> {
         let mut lease = Lease::default();
         if let Some(own) = self.config.identifier {
-            lease.identifiers = Some((own, identifier(own, turn)));
+            lease.identifiers = Some((own, draw_identifier(own, turn.random)));
         }
         let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
         lease.address = match wanted {
@@ -214,7 +191,7 @@ impl Concentrator {
             Address::None => None,
             Address::Pool if self.config.pool.is_empty() => None,
             Address::Fixed(address) => {
-                self.free(turn, slot, user, address, out)?;
+                self.free(turn, slot, user, address)?;
                 Some(address)
             }
             Address::Pool => Some(self.addresses.take(user).map_err(Refusal::NoAddress)?),
@@ -225,7 +202,7 @@ impl Concentrator {
         if lease.identifiers.is_some() {
             match self.prefix(user, subscriber) {
                 Ok(prefix) => lease.prefix = prefix,
-                Err(why) => self.remark(turn.now, Remark::NoPrefix { user: user.to_vec(), why }, out),
+                Err(why) => self.remark(turn, Remark::NoPrefix { user: user.to_vec(), why }),
             }
         }
         lease.routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
@@ -249,14 +226,13 @@ impl Concentrator {
         slot: u32,
         user: &[u8],
         address: Ipv4Addr,
-        out: &mut Vec<Action>,
     ) -> Result<(), Refusal> {
         let Some(holder) = self.table.of_address(address) else { return Ok(()) };
         let is_own = self.table.get(holder).is_some_and(|entry| entry.user() == user);
         if !is_own || self.config.same_user == SameUser::Refuse {
             return Err(Refusal::AddressInUse(address));
         }
-        self.take_over(turn, holder, slot, out);
+        self.take_over(turn, holder, slot);
         Ok(())
     }
 }
@@ -271,15 +247,6 @@ fn prove<'s>(claim: &Claim, secrets: &'s Secrets) -> Result<(Option<&'s Subscrib
         let _ = claim.proof(b"not anybody's password");
         return Err(Refusal::Unknown);
     };
-    let proof = claim.proof(found.password.octets()).ok_or(Refusal::Password { line: found.line })?;
+    let proof = claim.proof(found.password.bytes()).ok_or(Refusal::Password { line: found.line })?;
     Ok((Some(found), proof))
-}
-
-/// An interface identifier that is neither zero nor this end's (RFC 5072 section 4.1). The universal bit is not set, for
-/// it comes of no hardware address.
-fn identifier(own: u64, turn: &mut Turn<'_>) -> u64 {
-    const UNIVERSAL: u64 = 0x0200_0000_0000_0000;
-    let drawn = u64::from_be_bytes(draw(turn.random)) & !UNIVERSAL;
-    // The last two are for randomness that is none.
-    [drawn, 1, 2].into_iter().find(|identifier| *identifier != 0 && *identifier != own).unwrap_or(drawn)
 }

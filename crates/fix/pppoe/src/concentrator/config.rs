@@ -1,11 +1,11 @@
 //! What a concentrator is told to do.
 
-use super::network::{Network, Reserved};
-use super::pool::{AddressPool, PoolError, PrefixPool, Range};
+use super::network::Network;
+use super::pool::{AddressPool, PrefixPool, Range};
 use super::sessions::Caps;
+use crate::Invalid;
 use crate::discovery::concentrator::Config as Discovery;
 use crate::discovery::limits::{Rate, Rates};
-use crate::discovery::message::TooLong;
 use crate::session::{self, Method, Role, Timers};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -47,29 +47,6 @@ pub struct Config {
     pub strays: Rates,
 }
 
-/// The configuration contradicts itself.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// Names that do not fit an offer.
-    #[error("the names of concentrator and services are too long for an offer: {0}")]
-    Names(#[from] TooLong),
-    /// Addresses for subscribers, and none for this end.
-    #[error(
-        "there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway"
-    )]
-    NoLocal,
-    /// An own address that no host can have.
-    #[error("{address} cannot be the own address (--local): it is one of {reserved}")]
-    Local { address: Ipv4Addr, reserved: Reserved },
-    /// A name server's address that no host can have.
-    #[error("{address} cannot be a name server of subscribers (--dns): it is one of {reserved}")]
-    NameServer { address: Ipv4Addr, reserved: Reserved },
-    #[error("neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up")]
-    Nothing,
-}
-
 impl Config {
     /// A concentrator of this name, with CHAP-MD5, MS-CHAPv2 or PAP, and without addresses.
     pub fn new(name: &[u8]) -> Config {
@@ -100,7 +77,7 @@ impl Config {
     /// # Errors
     ///
     /// What does not.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), Invalid> {
         self.pools().map(drop)
     }
 
@@ -111,21 +88,27 @@ impl Config {
     }
 
     /// The pools, once everything is seen to fit together.
-    pub(super) fn pools(&self) -> Result<(AddressPool, Option<PrefixPool>), ConfigError> {
-        self.discovery.check()?;
+    pub(super) fn pools(&self) -> Result<(AddressPool, Option<PrefixPool>), Invalid> {
+        self.discovery.check().map_err(|error| {
+            Invalid(format!("the names of concentrator and services are too long for an offer: {error}"))
+        })?;
         if self.local.is_none() && !self.pool.is_empty() {
-            return Err(ConfigError::NoLocal);
+            return Err(Invalid::new(
+                "there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway",
+            ));
         }
         if self.local.is_none() && self.identifier.is_none() {
-            return Err(ConfigError::Nothing);
+            return Err(Invalid::new(
+                "neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up",
+            ));
         }
-        let reserved = |address: Ipv4Addr| Network::of(address.into(), 32)?.reserved();
-        if let Some((address, reserved)) = self.local.and_then(|local| Some((local, reserved(local)?))) {
-            return Err(ConfigError::Local { address, reserved });
-        }
-        let mut servers = self.dns.iter().flatten();
-        if let Some((address, reserved)) = servers.find_map(|server| Some((*server, reserved(*server)?))) {
-            return Err(ConfigError::NameServer { address, reserved });
+        let own = self.local.map(|local| (local, "the own address (--local)"));
+        let servers =
+            self.dns.iter().flatten().map(|server| (*server, "a name server of subscribers (--dns)"));
+        for (address, what) in own.into_iter().chain(servers) {
+            if let Some(reserved) = Network::host(address.into()).reserved() {
+                return Err(Invalid(format!("{address} cannot be {what}: it is one of {reserved}")));
+            }
         }
         Ok((AddressPool::new(&self.pool)?, self.prefixes.map(PrefixPool::new).transpose()?))
     }

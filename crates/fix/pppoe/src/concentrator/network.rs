@@ -1,5 +1,6 @@
 //! Networks: what is routed to a subscriber beside the address, and prefixes of links.
 
+use crate::Invalid;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -9,15 +10,6 @@ use std::str::FromStr;
 pub struct Network {
     address: IpAddr,
     length: u8,
-}
-
-/// A text is no network.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkError {
-    #[error("expected a network such as 192.0.2.0/28 or 2001:db8:1::/48")]
-    Unreadable,
-    #[error("bits behind the prefix are set: expected {0}")]
-    HostBits(Network),
 }
 
 /// Addresses that no host of a subscriber can have, and what they are for.
@@ -71,6 +63,18 @@ impl Network {
         Some(Network { address, length })
     }
 
+    pub const fn host(address: IpAddr) -> Network {
+        Network { address, length: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
+    /// Whether it is of the addresses that each link of IPv6 has for itself (RFC 4291 section 2.5.6).
+    pub const fn is_link_local(&self) -> bool {
+        match self.address {
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+            IpAddr::V4(_) => false,
+        }
+    }
+
     pub const fn address(&self) -> IpAddr {
         self.address
     }
@@ -102,18 +106,21 @@ impl Network {
 }
 
 impl FromStr for Network {
-    type Err = NetworkError;
+    type Err = Invalid;
 
     /// `ADDRESS/BITS`.
-    fn from_str(text: &str) -> Result<Network, NetworkError> {
-        let (address, length) = text.split_once('/').ok_or(NetworkError::Unreadable)?;
-        let address: IpAddr = address.parse().map_err(|_| NetworkError::Unreadable)?;
-        if length.is_empty() || !length.bytes().all(|octet| octet.is_ascii_digit()) {
-            return Err(NetworkError::Unreadable);
+    fn from_str(text: &str) -> Result<Network, Invalid> {
+        let read = || {
+            let (address, length) = text.split_once('/')?;
+            let is_number = length.bytes().all(|digit| digit.is_ascii_digit());
+            let address: IpAddr = address.parse().ok()?;
+            Some((address, Network::of(address, length.parse().ok().filter(|_| is_number)?)?))
+        };
+        match read() {
+            Some((address, network)) if network.address == address => Ok(network),
+            Some((_, network)) => Err(Invalid(format!("bits behind the prefix are set: expected {network}"))),
+            None => Err(Invalid::new("expected a network such as 192.0.2.0/28 or 2001:db8:1::/48")),
         }
-        let length = length.parse().map_err(|_| NetworkError::Unreadable)?;
-        let network = Network::of(address, length).ok_or(NetworkError::Unreadable)?;
-        if network.address == address { Ok(network) } else { Err(NetworkError::HostBits(network)) }
     }
 }
 
@@ -148,7 +155,8 @@ mod tests {
         for text in
             ["", "192.0.2.0", "192.0.2.0/", "192.0.2.0/33", "192.0.2.0/+8", "::/129", "x/8", "192.0.2.0/256"]
         {
-            assert_eq!(text.parse::<Network>(), Err(NetworkError::Unreadable), "{text}");
+            let error = text.parse::<Network>().unwrap_err().to_string();
+            assert!(error.starts_with("expected a network such as"), "{text}: {error}");
         }
         let error = "192.0.2.17/28".parse::<Network>().unwrap_err();
         assert_eq!(error.to_string(), "bits behind the prefix are set: expected 192.0.2.16/28");

@@ -3,8 +3,8 @@
 use super::accounting::{Ended, Traffic};
 use super::network::Network;
 use super::secrets::{Address, Difference, Secrets};
-use super::sessions::{Id, entry::Entry};
-use super::{Action, Concentrator, Turn};
+use super::sessions::{Entry, Id, Lease};
+use super::{Concentrator, Turn};
 use crate::Time;
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
@@ -60,7 +60,7 @@ impl<'a> Listed<'a> {
             prefix: entry.lease.prefix,
             identifier: entry.session.ipv6().map(|up| up.peer),
             routes: &entry.lease.routes,
-            mtu: entry.session.peer_mru().min(entry.max_payload),
+            mtu: entry.mtu(),
             age: now.saturating_sub(entry.since),
             uptime: entry.uptime(now),
             before: entry.before,
@@ -103,7 +103,7 @@ pub struct Reloaded {
 impl Concentrator {
     /// All sessions, in the order of [`Id::slot`].
     pub fn sessions(&self, now: Time) -> impl Iterator<Item = Listed<'_>> {
-        self.table.slots().filter_map(move |slot| Some(Listed::of(self.table.get(slot)?, now)))
+        self.table.entries().map(move |entry| Listed::of(entry, now))
     }
 
     pub fn session(&self, now: Time, id: Id) -> Option<Listed<'_>> {
@@ -111,22 +111,20 @@ impl Concentrator {
     }
 
     /// Ends sessions: a Terminate-Request, and a PADT when it was answered or time ran out. How many there were.
-    pub fn disconnect(&mut self, turn: &mut Turn<'_>, target: Target<'_>, out: &mut Vec<Action>) -> usize {
+    pub fn disconnect(&mut self, turn: &mut Turn<'_>, target: Target<'_>) -> usize {
         let slots = self.slots_of(target);
         for slot in &slots {
             if let Some(entry) = self.table.get_mut(*slot) {
                 entry.closing = Some(Ended::Operator);
             }
-            self.drive(turn, *slot, out, |session, turn, actions| {
-                session.close(turn.now, turn.random, actions)
-            });
+            self.drive(turn, *slot, |session, turn, actions| session.close(turn.now, turn.random, actions));
         }
         slots.len()
     }
 
     fn slots_of(&self, target: Target<'_>) -> Vec<u32> {
         let such = |is_such: &dyn Fn(&Entry) -> bool| {
-            self.table.slots().filter(|slot| self.table.get(*slot).is_some_and(is_such)).collect()
+            self.table.entries().filter(|entry| is_such(entry)).map(|entry| entry.id.slot()).collect()
         };
         match target {
             Target::Id(id) => self.table.of_id(id).into_iter().collect(),
@@ -137,12 +135,8 @@ impl Concentrator {
                     IpAddr::V6(_) => None,
                 };
                 let has = |entry: &Entry| {
-                    entry
-                        .lease
-                        .routes
-                        .iter()
-                        .chain(&entry.lease.prefix)
-                        .any(|network| network.contains(address))
+                    let Lease { routes, prefix, .. } = &entry.lease;
+                    routes.iter().chain(prefix).any(|network| network.contains(address))
                 };
                 found.map_or_else(|| such(&has), |slot| vec![slot])
             }
@@ -162,11 +156,11 @@ impl Concentrator {
     }
 
     /// Ends all sessions at once, each with a Terminate-Request and a PADT, and takes no more.
-    pub fn shut_down(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Action>) {
+    pub fn shut_down(&mut self, turn: &mut Turn<'_>) {
         self.set_draining(true);
         let slots: Vec<u32> = self.table.slots().collect();
         for slot in slots {
-            self.cut(turn, slot, Ended::ShutDown, out);
+            self.cut(turn, slot, Ended::ShutDown);
         }
     }
 
@@ -181,7 +175,7 @@ impl Concentrator {
             old.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, false));
             secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
         }
-        for lease in self.table.slots().filter_map(|slot| Some(&self.table.get(slot)?.lease)) {
+        for lease in self.table.entries().map(|entry| &entry.lease) {
             lease.address.into_iter().for_each(|address| self.addresses.hold(address));
             if let (Some(prefix), Some(pool)) = (lease.prefix, &mut self.prefixes) {
                 pool.hold(prefix);
@@ -189,8 +183,9 @@ impl Concentrator {
         }
         let difference = secrets.difference(&old);
         let owners = Owners::of(&secrets);
-        let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
-        let disagreeing = entries.filter_map(|entry| Some((entry.id, self.disagrees(entry, &old, &owners)?)));
+        let disagreeing = self.table.entries();
+        let disagreeing =
+            disagreeing.filter_map(|entry| Some((entry.id, self.disagrees(entry, &old, &owners)?)));
         Reloaded { difference, disagreeing: disagreeing.collect() }
     }
 

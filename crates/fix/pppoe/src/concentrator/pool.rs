@@ -3,15 +3,17 @@
 //! A user gets the address they had before, where it is free. Which address is a network's or its broadcast is not guessed:
 //! a range means every address in it.
 
-mod places;
-
-use super::network::{Network, Reserved};
-use places::Places;
+use super::network::Network;
+use crate::Invalid;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Addresses from the first to the last, both included.
+/// Most places of a pool.
+const MOST: u32 = 1 << 24;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
     first: Ipv4Addr,
@@ -58,20 +60,24 @@ impl Range {
 }
 
 impl FromStr for Range {
-    type Err = PoolError;
+    type Err = Invalid;
 
     /// `FIRST-LAST`, or one address alone.
-    fn from_str(text: &str) -> Result<Range, PoolError> {
-        let unreadable = || PoolError::Unreadable(text.to_owned());
+    fn from_str(text: &str) -> Result<Range, Invalid> {
+        let unreadable =
+            || Invalid(format!("`{text}` is no range of IPv4 addresses such as 10.0.0.2-10.0.0.254"));
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let address = |text: &str| text.trim().parse::<Ipv4Addr>().map_err(|_| unreadable());
         let (first, last) = (address(first)?, address(last)?);
         if first > last {
-            return Err(PoolError::Backwards { first, last });
+            let text = format!("the range {first}-{last} ends before it begins: write {last}-{first}");
+            return Err(Invalid(text));
         }
         let range = Range { first, last };
         match range.networks().iter().find_map(Network::reserved) {
-            Some(reserved) => Err(PoolError::Reserved { range, reserved }),
+            Some(reserved) => Err(Invalid(format!(
+                "the range {range} has addresses of {reserved}, which no host can have: leave these out"
+            ))),
             None => Ok(range),
         }
     }
@@ -83,227 +89,177 @@ impl fmt::Display for Range {
     }
 }
 
-/// What was given is no pool.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PoolError {
-    #[error("`{0}` is no range of IPv4 addresses such as 10.0.0.2-10.0.0.254")]
-    Unreadable(String),
-    #[error("the range {first}-{last} ends before it begins: write {last}-{first}")]
-    Backwards { first: Ipv4Addr, last: Ipv4Addr },
-    /// Addresses of no host among those of a range.
-    #[error("the range {range} has addresses of {reserved}, which no host can have: leave these out")]
-    Reserved { range: Range, reserved: Reserved },
-    /// Two ranges with an address in common.
-    #[error("the ranges {0} and {1} overlap: each address may stand in one of them")]
-    Overlap(Range, Range),
-    /// More than a table can hold.
-    #[error("the pool has {0} addresses, and may have {most}: make its ranges smaller", most = places::MOST)]
-    TooMany(u64),
-    #[error(
-        "{0} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
-    )]
-    NoPrefix(Network),
-    #[error("the network {network} has addresses of {reserved}, which no link of a subscriber can have")]
-    ReservedPrefix { network: Network, reserved: Reserved },
+/// What the places of a pool stand for.
+pub(super) trait Space: fmt::Display {
+    type Item: Copy;
+    const WHAT: &'static str;
+
+    /// `None`: it is outside.
+    fn place(&self, item: Self::Item) -> Option<u32>;
+    fn item(&self, place: u32) -> Option<Self::Item>;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "all {given} {what} of the pool {pool} are in use{kept}; a larger pool takes more subscribers",
-    kept = match kept_back { 0 => String::new(), kept => format!(", {kept} more belong to subscribers with a fixed one") }
-)]
-pub struct Exhausted {
-    what: &'static str,
-    pool: String,
-    given: u32,
-    kept_back: u32,
-}
-
-/// Ranges of IPv4 addresses.
 #[derive(Debug)]
-pub struct AddressPool {
-    /// In ascending order, each with the place of its first address.
-    ranges: Box<[(Range, u32)]>,
+pub(super) struct Pool<S> {
+    space: S,
     places: Places,
-    kept_back: u32,
 }
 
-impl AddressPool {
-    /// Of ranges in any order.
-    ///
-    /// # Errors
-    ///
-    /// Two ranges overlap, or they have more than 2^24 addresses together.
-    pub fn new(ranges: &[Range]) -> Result<AddressPool, PoolError> {
+impl<S: Space> Pool<S> {
+    /// Takes one for a user: their last one where it is free. Else why there is none.
+    pub(super) fn take(&mut self, user: &[u8]) -> Result<S::Item, String> {
+        let item = self.places.take(user).and_then(|place| self.space.item(place));
+        item.ok_or_else(|| {
+            let kept = self.places.kept_back.len();
+            let given = self.places.len as usize - kept;
+            let kept = match kept {
+                0 => String::new(),
+                kept => format!(", {kept} more belong to subscribers with a fixed one"),
+            };
+            let (what, pool) = (S::WHAT, &self.space);
+            format!(
+                "all {given} {what} of the pool {pool} are in use{kept}; a larger pool takes more subscribers"
+            )
+        })
+    }
+
+    /// Takes the one that a user has already. Whether it was free; what is outside the pool always is.
+    pub(super) fn take_again(&mut self, user: &[u8], item: S::Item) -> bool {
+        self.space.place(item).is_none_or(|place| self.places.take_again(user, place))
+    }
+
+    /// Sees that one that a user has is nobody else's, now that it is not kept back any more.
+    pub(super) fn hold(&mut self, item: S::Item) {
+        self.space.place(item).map(|place| self.places.take_this(place));
+    }
+
+    /// Gives one back; what is not of the pool, or not taken, is none of its business.
+    pub(super) fn release(&mut self, item: S::Item) {
+        self.space.place(item).into_iter().for_each(|place| self.places.release(place));
+    }
+
+    /// Whether somebody has this one out of the pool.
+    pub(super) fn is_lent(&self, item: S::Item) -> bool {
+        self.space.place(item).is_some_and(|place| self.places.taken.contains(&place))
+    }
+
+    /// Says whether one belongs to one subscriber or to the concentrator, so that nobody gets it by chance.
+    pub(super) fn keep_back(&mut self, item: S::Item, is_kept: bool) {
+        self.space.place(item).into_iter().for_each(|place| self.places.keep_back(place, is_kept));
+    }
+
+    /// How many are neither in use nor kept back.
+    pub(super) const fn free(&self) -> u32 {
+        self.places.free
+    }
+}
+
+/// Ranges of IPv4 addresses, in ascending order, each with the place of its first address.
+#[derive(Debug)]
+pub(super) struct Ranges(Box<[(Range, u32)]>);
+
+pub(super) type AddressPool = Pool<Ranges>;
+
+impl Pool<Ranges> {
+    /// Of ranges in any order, which do not overlap and have 2^24 addresses together at most.
+    pub(super) fn new(ranges: &[Range]) -> Result<AddressPool, Invalid> {
         let mut sorted = ranges.to_vec();
         sorted.sort_unstable();
         for pair in sorted.windows(2) {
             if let [one, other] = pair
                 && one.last >= other.first
             {
-                return Err(PoolError::Overlap(*one, *other));
+                let text =
+                    format!("the ranges {one} and {other} overlap: each address may stand in one of them");
+                return Err(Invalid(text));
             }
         }
-        let total = sorted.iter().map(Range::len).sum();
-        let places = u32::try_from(total).ok().filter(|total| *total <= places::MOST);
-        let places = places.ok_or(PoolError::TooMany(total))?;
+        let total: u64 = sorted.iter().map(Range::len).sum();
+        let places = u32::try_from(total).ok().filter(|total| *total <= MOST);
+        let too_many = || {
+            Invalid(format!("the pool has {total} addresses, and may have {MOST}: make its ranges smaller"))
+        };
+        let places = places.ok_or_else(too_many)?;
         let mut place = 0;
         let ranges = sorted.into_iter().map(|range| {
             let first = place;
             place += range.len() as u32;
             (range, first)
         });
-        Ok(AddressPool { ranges: ranges.collect(), places: Places::new(places), kept_back: 0 })
+        Ok(Pool { space: Ranges(ranges.collect()), places: Places::new(places) })
     }
+}
 
-    /// Takes an address for a user: their last one where it is free.
-    ///
-    /// # Errors
-    ///
-    /// All are in use or kept back.
-    pub fn take(&mut self, user: &[u8]) -> Result<Ipv4Addr, Exhausted> {
-        let place = self.places.take(user).ok_or_else(|| self.exhausted())?;
-        self.address(place).ok_or_else(|| self.exhausted())
-    }
-
-    /// Takes the address that a user has already. Whether it was free; what is outside the pool always is.
-    pub(crate) fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
-        self.place(address).is_none_or(|place| self.places.take_again(user, place))
-    }
-
-    /// Sees that an address that a user has is nobody else's, now that it is not kept back any more.
-    pub fn hold(&mut self, address: Ipv4Addr) {
-        if let Some(place) = self.place(address) {
-            self.places.take_this(place);
-        }
-    }
-
-    /// Gives an address back; one that is not of the pool, or not taken, is none of its business.
-    pub fn release(&mut self, address: Ipv4Addr) {
-        if let Some(place) = self.place(address) {
-            self.places.release(place);
-        }
-    }
-
-    /// Says whether an address belongs to one subscriber or to the concentrator, so that nobody gets it by chance.
-    pub(crate) fn keep_back(&mut self, address: Ipv4Addr, is_kept: bool) {
-        if let Some(place) = self.place(address)
-            && self.places.keep_back(place, is_kept)
-        {
-            self.kept_back = if is_kept { self.kept_back + 1 } else { self.kept_back - 1 };
-        }
-    }
-
-    /// Addresses that are neither in use nor kept back.
-    pub const fn free(&self) -> u32 {
-        self.places.free()
-    }
+impl Space for Ranges {
+    type Item = Ipv4Addr;
+    const WHAT: &'static str = "addresses";
 
     fn place(&self, address: Ipv4Addr) -> Option<u32> {
-        let behind = self.ranges.partition_point(|(range, _)| range.first <= address);
-        let (range, place) = self.ranges.get(behind.checked_sub(1)?)?;
+        let behind = self.0.partition_point(|(range, _)| range.first <= address);
+        let (range, place) = self.0.get(behind.checked_sub(1)?)?;
         (address <= range.last).then(|| place + (address.to_bits() - range.first.to_bits()))
     }
 
-    fn address(&self, place: u32) -> Option<Ipv4Addr> {
-        let behind = self.ranges.partition_point(|(_, first)| *first <= place);
-        let (range, first) = self.ranges.get(behind.checked_sub(1)?)?;
+    fn item(&self, place: u32) -> Option<Ipv4Addr> {
+        let behind = self.0.partition_point(|(_, first)| *first <= place);
+        let (range, first) = self.0.get(behind.checked_sub(1)?)?;
         Some(Ipv4Addr::from_bits(range.first.to_bits() + (place - first)))
     }
+}
 
-    fn exhausted(&self) -> Exhausted {
-        let pool: Vec<_> = self.ranges.iter().map(|(range, _)| range.to_string()).collect();
-        Exhausted {
-            what: "addresses",
-            pool: pool.join(", "),
-            given: self.places.len() - self.kept_back,
-            kept_back: self.kept_back,
-        }
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges: Vec<_> = self.0.iter().map(|(range, _)| range.to_string()).collect();
+        f.write_str(&ranges.join(", "))
     }
 }
 
-/// An IPv6 network parted into links of 64 bits.
-///
-/// Of a network with more than 2^24 links the first so many are given.
+/// An IPv6 network parted into links of 64 bits. Of one with more than 2^24 links the first so many are given.
 #[derive(Debug)]
-pub struct PrefixPool {
+pub(super) struct Links {
     network: Network,
     first: u64,
-    places: Places,
-    kept_back: u32,
+    count: u32,
 }
 
-impl PrefixPool {
-    /// Of a network of IPv6.
-    ///
-    /// # Errors
-    ///
-    /// It is none, smaller than one link, or has addresses that no link can have.
-    pub fn new(network: Network) -> Result<PrefixPool, PoolError> {
-        let first = network.ipv6().filter(|_| network.length() <= 64).ok_or(PoolError::NoPrefix(network))?;
+pub(super) type PrefixPool = Pool<Links>;
+
+impl Pool<Links> {
+    /// Of a network of IPv6 with at least one link, none of whose addresses is reserved.
+    pub(super) fn new(network: Network) -> Result<PrefixPool, Invalid> {
+        let Some(first) = network.ipv6().filter(|_| network.length() <= 64) else {
+            return Err(Invalid(format!(
+                "{network} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
+            )));
+        };
         if let Some(reserved) = network.reserved() {
-            return Err(PoolError::ReservedPrefix { network, reserved });
+            return Err(Invalid(format!(
+                "the network {network} has addresses of {reserved}, which no link of a subscriber can have"
+            )));
         }
-        let links = 1u32.checked_shl(64 - u32::from(network.length())).unwrap_or(u32::MAX);
-        Ok(PrefixPool { network, first: upper(first), places: Places::new(links), kept_back: 0 })
+        let count = 1u32.checked_shl(64 - u32::from(network.length())).unwrap_or(MOST).min(MOST);
+        Ok(Pool { space: Links { network, first: upper(first), count }, places: Places::new(count) })
     }
+}
 
-    /// Takes a prefix for a user: their last one where it is free.
-    ///
-    /// # Errors
-    ///
-    /// All are in use or kept back.
-    pub fn take(&mut self, user: &[u8]) -> Result<Network, Exhausted> {
-        let prefix = self.places.take(user).and_then(|place| link(self.first + u64::from(place)));
-        prefix.ok_or_else(|| Exhausted {
-            what: "prefixes",
-            pool: self.network.to_string(),
-            given: self.places.len() - self.kept_back,
-            kept_back: self.kept_back,
-        })
-    }
-
-    /// Takes the prefix that a user has already. Whether it was free; what is outside the pool always is.
-    pub(crate) fn take_again(&mut self, user: &[u8], prefix: Network) -> bool {
-        self.place(prefix).is_none_or(|place| self.places.take_again(user, place))
-    }
-
-    /// Sees that a prefix that a user has is nobody else's, now that it is not kept back any more.
-    pub fn hold(&mut self, prefix: Network) {
-        if let Some(place) = self.place(prefix) {
-            self.places.take_this(place);
-        }
-    }
-
-    /// Gives a prefix back; one that is not of the pool, or not taken, is none of its business.
-    pub fn release(&mut self, prefix: Network) {
-        if let Some(place) = self.place(prefix) {
-            self.places.release(place);
-        }
-    }
-
-    /// Whether somebody has a prefix out of this pool.
-    pub(crate) fn is_lent(&self, prefix: Network) -> bool {
-        self.place(prefix).is_some_and(|place| self.places.is_taken(place))
-    }
-
-    /// Says whether a prefix belongs to one subscriber, so that nobody else gets it.
-    pub(crate) fn keep_back(&mut self, prefix: Network, is_kept: bool) {
-        if let Some(place) = self.place(prefix)
-            && self.places.keep_back(place, is_kept)
-        {
-            self.kept_back = if is_kept { self.kept_back + 1 } else { self.kept_back - 1 };
-        }
-    }
-
-    /// Prefixes that are neither in use nor kept back.
-    pub const fn free(&self) -> u32 {
-        self.places.free()
-    }
+impl Space for Links {
+    type Item = Network;
+    const WHAT: &'static str = "prefixes";
 
     fn place(&self, prefix: Network) -> Option<u32> {
         let number = upper(prefix.ipv6()?).checked_sub(self.first)?;
-        u32::try_from(number).ok().filter(|place| *place < self.places.len())
+        u32::try_from(number).ok().filter(|place| *place < self.count)
+    }
+
+    fn item(&self, place: u32) -> Option<Network> {
+        let upper = self.first + u64::from(place);
+        Network::of(IpAddr::V6(Ipv6Addr::from_bits(u128::from(upper) << 64)), 64)
+    }
+}
+
+impl fmt::Display for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.network.fmt(f)
     }
 }
 
@@ -311,16 +267,136 @@ fn upper(address: Ipv6Addr) -> u64 {
     (address.to_bits() >> 64) as u64
 }
 
-fn link(upper: u64) -> Option<Network> {
-    Network::of(IpAddr::V6(Ipv6Addr::from_bits(u128::from(upper) << 64)), 64)
+/// Places 0 to `len`, given out in turn so that one that was freed is given again as late as possible, and to a user who had
+/// one the same again where it is free. Memory and time grow with what is taken, not with `len`.
+#[derive(Debug)]
+struct Places {
+    len: u32,
+    /// Free places: the first of each run of them, and the one behind its last.
+    runs: BTreeMap<u32, u32>,
+    free: u32,
+    taken: HashSet<u32>,
+    kept_back: HashSet<u32>,
+    turn: u32,
+    hasher: RandomState,
+    /// Last places, by the hash of the user: the newer half, and the one before it.
+    last: [HashMap<u64, u32>; 2],
+}
+
+impl Places {
+    /// Users whose last place is remembered, at least; twice as many at most.
+    const REMEMBERED: usize = 1 << 17;
+
+    fn new(len: u32) -> Places {
+        Places {
+            len,
+            runs: (len > 0).then_some((0, len)).into_iter().collect(),
+            free: len,
+            taken: HashSet::new(),
+            kept_back: HashSet::new(),
+            turn: 0,
+            hasher: RandomState::new(),
+            last: Default::default(),
+        }
+    }
+
+    /// The run of free places that has this one.
+    fn run_of(&self, place: u32) -> Option<(u32, u32)> {
+        let (first, behind) = self.runs.range(..=place).next_back()?;
+        (place < *behind).then_some((*first, *behind))
+    }
+
+    /// Takes a place out of the free ones. Whether it was among them.
+    fn occupy(&mut self, place: u32) -> bool {
+        let Some((first, behind)) = self.run_of(place) else { return false };
+        self.runs.remove(&first);
+        let rest = [(first, place), (place + 1, behind)];
+        self.runs.extend(rest.into_iter().filter(|(first, behind)| first < behind));
+        self.free -= 1;
+        true
+    }
+
+    /// Puts a place among the free ones, where it is not.
+    fn vacate(&mut self, place: u32) {
+        let behind = self.runs.remove(&(place + 1)).unwrap_or(place + 1);
+        match self.runs.range_mut(..place).next_back() {
+            Some((_, end)) if *end == place => *end = behind,
+            _ => {
+                self.runs.insert(place, behind);
+            }
+        }
+        self.free += 1;
+    }
+
+    /// The first free place from `from` on.
+    fn next_free(&self, from: u32) -> Option<u32> {
+        match self.run_of(from) {
+            Some(_) => Some(from),
+            None => self.runs.range(from..).next().map(|(first, _)| *first),
+        }
+    }
+
+    /// The place that a user had last, where it is free, else the next free one. `None`: all are taken.
+    fn take(&mut self, user: &[u8]) -> Option<u32> {
+        let user = self.hasher.hash_one(user);
+        let last = self.last.iter().find_map(|half| half.get(&user)).copied();
+        let place = match last.filter(|place| self.run_of(*place).is_some()) {
+            Some(place) => place,
+            None => {
+                let place = self.next_free(self.turn).or_else(|| self.next_free(0))?;
+                self.turn = place + 1;
+                place
+            }
+        };
+        self.remember(user, place);
+        self.take_this(place);
+        Some(place)
+    }
+
+    /// Takes one place for the user who had it. Whether it was free.
+    fn take_again(&mut self, user: &[u8], place: u32) -> bool {
+        self.remember(self.hasher.hash_one(user), place);
+        self.take_this(place)
+    }
+
+    /// Takes one place. Whether it was free.
+    fn take_this(&mut self, place: u32) -> bool {
+        self.occupy(place) && self.taken.insert(place)
+    }
+
+    fn release(&mut self, place: u32) {
+        if self.taken.remove(&place) && !self.kept_back.contains(&place) {
+            self.vacate(place);
+        }
+    }
+
+    /// Says whether a place is kept back: given to nobody by [`Places::take`], and no longer to who has it once they gave it
+    /// back.
+    fn keep_back(&mut self, place: u32, is_kept: bool) {
+        if is_kept {
+            self.kept_back.insert(place);
+            self.occupy(place);
+        } else if self.kept_back.remove(&place) && !self.taken.contains(&place) {
+            self.vacate(place);
+        }
+    }
+
+    fn remember(&mut self, user: u64, place: u32) {
+        let [newer, older] = &mut self.last;
+        if newer.len() >= Places::REMEMBERED.min(self.len as usize) && !newer.contains_key(&user) {
+            *older = std::mem::take(newer);
+        }
+        newer.insert(user, place);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn pool(ranges: &[&str]) -> Result<AddressPool, PoolError> {
+    fn pool(ranges: &[&str]) -> Result<AddressPool, Invalid> {
         AddressPool::new(&ranges.iter().map(|range| range.parse()).collect::<Result<Vec<_>, _>>()?)
     }
 
@@ -360,7 +436,7 @@ mod tests {
         assert_eq!(given.last(), Some(&Ipv4Addr::new(192, 0, 2, 7)));
         assert!(given.contains(&Ipv4Addr::new(10, 0, 1, 255)));
         assert_eq!(
-            pool.take(b"late").unwrap_err().to_string(),
+            pool.take(b"late").unwrap_err(),
             "all 263 addresses of the pool 10.0.0.250-10.0.0.255, 10.0.1.0-10.0.1.255, 192.0.2.7-192.0.2.7 are in use; a \
              larger pool takes more subscribers"
         );
@@ -379,7 +455,7 @@ mod tests {
         pool.keep_back(lent, true);
         pool.release(lent);
         assert_eq!(pool.take(b"a"), Ok([10, 0, 0, 3].into()));
-        let error = pool.take(b"b").unwrap_err().to_string();
+        let error = pool.take(b"b").unwrap_err();
         assert_eq!(
             error,
             "all 1 addresses of the pool 10.0.0.1-10.0.0.3 are in use, 2 more belong to subscribers with a fixed one; a \
@@ -432,21 +508,91 @@ mod tests {
         pool.keep_back("2001:db8:1:1::/64".parse().unwrap(), true);
         let given: Vec<_> = (0..3u8).map(|user| pool.take(&[user]).unwrap().to_string()).collect();
         assert_eq!(given, ["2001:db8:1::/64", "2001:db8:1:2::/64", "2001:db8:1:3::/64"]);
-        assert!(pool.take(&[3]).unwrap_err().to_string().contains("prefixes of the pool 2001:db8:1::/62"));
+        assert!(pool.take(&[3]).unwrap_err().contains("prefixes of the pool 2001:db8:1::/62"));
         pool.release("2001:db8:1:2::/64".parse().unwrap());
         pool.release("2001:db8:9::/64".parse().unwrap());
         assert_eq!(pool.take(&[3]).unwrap().to_string(), "2001:db8:1:2::/64");
-        for text in ["2001:db8::/65", "10.0.0.0/8"] {
-            assert!(matches!(PrefixPool::new(text.parse().unwrap()), Err(PoolError::NoPrefix(_))));
-        }
-        for text in ["::/0", "fe80::/48", "ff00::/8"] {
-            let error = PrefixPool::new(text.parse().unwrap()).unwrap_err();
-            assert!(matches!(error, PoolError::ReservedPrefix { .. }), "{error}");
+        for (text, why) in [
+            ("2001:db8::/65", "cannot be parted into links"),
+            ("10.0.0.0/8", "cannot be parted into links"),
+            ("::/0", "which no link of a subscriber can have"),
+            ("fe80::/48", "which no link of a subscriber can have"),
+            ("ff00::/8", "which no link of a subscriber can have"),
+        ] {
+            let error = PrefixPool::new(text.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
         }
         let mut huge = PrefixPool::new("2001:db8::/32".parse().unwrap()).unwrap();
         assert_eq!(
             (huge.free(), huge.take(b"a").unwrap().to_string()),
             (1 << 24, "2001:db8::/64".to_owned())
         );
+    }
+
+    #[test]
+    fn every_place_is_given_once_and_none_beyond() {
+        for len in [1, 2, 63, 64, 65, 4095, 4096, 4097, 300_000] {
+            let mut places = Places::new(len);
+            let mut given = BTreeSet::new();
+            for number in 0..len {
+                let place = places.take(&number.to_be_bytes()).unwrap();
+                assert!(place < len && given.insert(place));
+            }
+            assert_eq!((places.free, places.take(b"one more")), (0, None));
+            places.release(len / 2);
+            assert_eq!((places.free, places.take(b"one more")), (1, Some(len / 2)));
+        }
+    }
+
+    #[test]
+    fn a_user_gets_the_same_place_and_a_freed_one_is_given_late() {
+        let mut places = Places::new(100);
+        let first = places.take(b"alice").unwrap();
+        places.release(first);
+        let others: Vec<_> = (0..99u32).map(|other| places.take(&other.to_be_bytes()).unwrap()).collect();
+        assert!(!others.contains(&first), "the place of a user who left is the last to be given");
+        assert_eq!(places.take(b"alice"), Some(first));
+        places.release(first);
+        assert_eq!(places.take(b"bob"), Some(first));
+        assert_eq!(places.take(b"alice"), None);
+        places.release(others[0]);
+        assert_eq!(places.take(b"alice"), Some(others[0]));
+    }
+
+    proptest! {
+        /// Runs of free places, against sets.
+        #[test]
+        fn runs_and_sets_agree(
+            len in 1u32..700,
+            steps in proptest::collection::vec((0u8..5, any::<u32>()), 0..400),
+        ) {
+            let mut places = Places::new(len);
+            let (mut taken, mut kept) = (BTreeSet::new(), BTreeSet::new());
+            for (step, number) in steps {
+                let place = number % len;
+                match step {
+                    0 | 1 => match places.take(&(number % 50).to_be_bytes()) {
+                        Some(place) => prop_assert!(taken.insert(place) && !kept.contains(&place)),
+                        None => prop_assert_eq!(taken.union(&kept).count(), len as usize),
+                    },
+                    2 => {
+                        let is_free = !taken.contains(&place) && !kept.contains(&place);
+                        prop_assert_eq!(places.take_this(place), is_free);
+                        if is_free {
+                            taken.insert(place);
+                        }
+                    }
+                    3 => {
+                        places.release(place);
+                        taken.remove(&place);
+                    }
+                    _ => {
+                        places.keep_back(place, number % 3 == 0);
+                        if number % 3 == 0 { kept.insert(place); } else { kept.remove(&place); }
+                    }
+                }
+                prop_assert_eq!(places.free as usize, len as usize - taken.union(&kept).count());
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::authentication::Refusal;
 use super::sessions::{Full, Id};
-use super::{Action, Concentrator};
+use super::{Action, Concentrator, Turn};
 use crate::Time;
 use crate::discovery::place::Place;
 use crate::session;
@@ -112,12 +112,12 @@ impl Throttle {
 }
 
 impl Concentrator {
-    pub(super) fn remark(&mut self, now: Time, remark: Remark, out: &mut Vec<Action>) {
-        let Some(count) = self.remarks.pass(now) else { return };
+    pub(super) fn remark(&mut self, turn: &mut Turn<'_>, remark: Remark) {
+        let Some(count) = self.remarks.pass(turn.now) else { return };
         if count > 0 {
-            out.push(Action::Remark(Box::new(Remark::Suppressed { count })));
+            turn.actions.push(Action::Remark(Box::new(Remark::Suppressed { count })));
         }
-        out.push(Action::Remark(Box::new(remark)));
+        turn.actions.push(Action::Remark(Box::new(remark)));
     }
 }
 

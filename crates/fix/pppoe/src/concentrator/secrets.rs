@@ -40,8 +40,9 @@
 mod pppd_form;
 mod table_form;
 
-use super::network::{Network, Reserved};
+use super::network::Network;
 use crate::ipcp::is_usable;
+use format::{Quotable, plural};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -52,12 +53,12 @@ pub struct Password(Box<[u8]>);
 
 impl Password {
     /// From its bytes.
-    pub fn new(octets: &[u8]) -> Password {
-        Password(octets.into())
+    pub fn new(bytes: &[u8]) -> Password {
+        Password(bytes.into())
     }
 
     /// Its bytes, for the authentication alone.
-    pub const fn octets(&self) -> &[u8] {
+    pub const fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
@@ -134,7 +135,7 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { subscribers, added, changed, removed, everybody } = *self;
-        write!(f, "{subscribers} subscriber{}", if subscribers == 1 { "" } else { "s" })?;
+        f.write_str(&plural(subscribers as u64, "subscriber"))?;
         let counts = [(added, "new"), (changed, "changed"), (removed, "gone")];
         let mut parts: Vec<String> = counts
             .iter()
@@ -241,14 +242,15 @@ impl Secrets {
 pub struct Error {
     /// The line, from 1.
     pub line: usize,
-    pub mistake: Mistake,
+    /// What is wrong with it, and what was expected. Nothing of it quotes a password.
+    pub mistake: String,
     /// TOML: the table that it is in.
     pub subscriber: Option<Table>,
 }
 
 impl Error {
-    const fn new(line: usize, mistake: Mistake) -> Error {
-        Error { line, mistake, subscriber: None }
+    fn new(line: usize, mistake: impl Into<String>) -> Error {
+        Error { line, mistake: mistake.into(), subscriber: None }
     }
 }
 
@@ -275,69 +277,14 @@ fn of(line: usize, subscriber: Option<&Table>) -> String {
     }
 }
 
-/// What is wrong with a line, and what was expected. Nothing of it quotes a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Mistake {
-    /// A quotation that does not end on its line.
-    #[error("the quotation that begins with {0} has no end on this line")]
-    OpenQuotation(char),
-    #[error(
-        "expected client, server and password, found {0} word{s}; passwords with white space or # stand in quotes",
-        s = if *.0 == 1 { "" } else { "s" }
-    )]
-    Words(usize),
-    #[error(
-        "the password is to be read from a file (@/…), which is not done here: expected the password itself"
-    )]
-    PasswordFile,
-    /// An empty password.
-    #[error("the password of \"{0}\" is empty: expected at least one character")]
-    NoPassword(String),
-    /// An empty name.
-    #[error("the user is empty: expected a name, or in the form of pppd * for everybody")]
-    NoUser,
-    #[error("\"{0}\" is no address: expected one IPv4 address, * for one of the pool, or - for none")]
-    Address(String),
-    #[error("{0} cannot be the address of a host")]
-    NoStation(Ipv4Addr),
-    #[error("{0} is the concentrator's own address (--local): expected another one")]
-    Own(Ipv4Addr),
-    #[error(
-        "{0} is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it"
-    )]
-    DefaultRoute(Network),
-    /// Addresses that no host has, as those behind a subscriber.
-    #[error("{network} cannot be a subscriber's: it has addresses of {reserved}")]
-    Reserved { network: Network, reserved: Reserved },
-    /// It is neither UTF-8 nor, so, TOML.
-    #[error("this is no UTF-8, which TOML has to be")]
-    Utf8,
-    #[error("this is no TOML: {0}")]
-    Toml(String),
-    /// A table or key that means nothing here.
-    #[error("unknown key \"{found}\": expected {expected}")]
-    UnknownKey { found: String, expected: &'static str },
-    #[error("this subscriber has no {0}")]
-    Missing(&'static str),
-    /// A value of the wrong kind, or out of range.
-    #[error("{key}: expected {expected}")]
-    Value { key: &'static str, expected: String },
-    #[error("the user \"{user}\" has an entry in line {first} already")]
-    Twice { user: String, first: usize },
-    /// One address, route or prefix of two subscribers.
-    #[error("{network} belongs to the subscriber of line {first} already")]
-    Taken { network: String, first: usize },
-}
-
 /// Whether the first line that says anything is one of TOML: a table's head, or a key with `=`.
 fn is_table_form(text: &[u8]) -> bool {
-    let lines = text.split(|octet| *octet == b'\n').map(<[u8]>::trim_ascii);
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let Some(line) = lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(b"#")) else {
         return false;
     };
     let key =
-        line.iter().take_while(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-')).count();
+        line.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count();
     let (key, rest) = line.split_at_checked(key).unwrap_or_default();
     let rest = rest.trim_ascii_start();
     // The second word of pppd's form is a server, which `=` is not; without white space it is a client such as `user=x`.
@@ -347,12 +294,22 @@ fn is_table_form(text: &[u8]) -> bool {
 }
 
 /// Sees that a subscriber's host can have an address; `own` is the concentrator's.
-fn station(address: Ipv4Addr, own: Option<Ipv4Addr>) -> Result<Ipv4Addr, Mistake> {
+fn station(address: Ipv4Addr, own: Option<Ipv4Addr>) -> Result<Ipv4Addr, String> {
     if own == Some(address) {
-        return Err(Mistake::Own(address));
+        return Err(not_own(address));
     }
-    if is_usable(address) { Ok(address) } else { Err(Mistake::NoStation(address)) }
+    is_usable(address).then_some(address).ok_or_else(|| format!("{address} cannot be the address of a host"))
 }
+
+fn not_own(address: Ipv4Addr) -> String {
+    format!("{address} is the concentrator's own address (--local): expected another one")
+}
+
+fn no_password(user: &[u8]) -> String {
+    format!("the password of \"{}\" is empty: expected at least one character", Quotable(user))
+}
+
+const NO_USER: &str = "the user is empty: expected a name, or in the form of pppd * for everybody";
 
 #[cfg(test)]
 mod tests;

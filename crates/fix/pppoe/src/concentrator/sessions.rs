@@ -1,28 +1,25 @@
 //! The table of sessions, and what may be in it.
 //!
-//! A session is found in constant time by port, VLAN tags and number, by user, by address and by its [`Id`]. Numbers belong to
-//! port and tags, so that there can be more sessions than numbers.
+//! A session is found by port, VLAN tags and number, by user, by address and by its [`Id`]. Numbers belong to port and tags, so
+//! that there can be more sessions than numbers. No operation takes longer than the logarithm of the number of sessions.
 
-pub(super) mod chains;
-pub(super) mod entry;
-pub(super) mod numbers;
-pub(super) mod timers;
-
-use self::chains::Chains;
-use self::entry::Entry;
-use self::numbers::Numbers;
-use self::timers::Timers;
-use super::authentication::plural;
+use super::accounting::{Ended, Traffic};
+use super::network::Network;
+use super::numbers::{self, Numbers};
+use crate::discovery::PLAIN_PAYLOAD;
+use crate::discovery::message::Line;
 use crate::discovery::place::Place;
+use crate::session::Session;
 use crate::{Random, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// A session of this process: no other one ever has the same.
+/// A session of this process: no other one ever has the same. A later session has a greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Id(u64);
 
@@ -31,7 +28,7 @@ impl Id {
         Id((serial as u64) << 32 | slot as u64)
     }
 
-    /// A small number, which another session may have after this one: of a place in a table.
+    /// Its place in the table, which another session may have after this one.
     pub const fn slot(self) -> u32 {
         self.0 as u32
     }
@@ -59,7 +56,6 @@ pub struct Caps {
     pub half_open: u32,
     /// Of one port and stack of VLAN tags, at most the numbers there are.
     pub place: u32,
-    /// Half-open, of one port and stack of VLAN tags.
     pub place_half_open: u32,
     /// Of one MAC address at one place.
     pub station: u32,
@@ -74,16 +70,127 @@ impl Caps {
 /// Why there is no room for another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    #[error("the concentrator is full: it has {0} session{s}", s = plural(*.0))]
+    #[error("the concentrator is full: it has {}", sessions(*.0))]
     Sessions(u32),
     #[error("the concentrator is busy: {0} sessions are being set up; try again in a minute")]
     HalfOpen(u32),
-    #[error("this VLAN is full: it has {0} session{s}", s = plural(*.0))]
+    #[error("this VLAN is full: it has {}", sessions(*.0))]
     Place(u32),
     #[error("this VLAN is busy: {0} sessions are being set up in it; try again in a minute")]
     PlaceHalfOpen(u32),
-    #[error("this station has {0} session{s} already; end one, or wait until a dead one is noticed", s = plural(*.0))]
+    #[error("this station has {} already; end one, or wait until a dead one is noticed", sessions(*.0))]
     Station(u32),
+}
+
+pub(super) fn sessions(count: u32) -> String {
+    format::plural(count.into(), "session")
+}
+
+/// What a session was given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lease {
+    pub(super) address: Option<Ipv4Addr>,
+    pub(super) prefix: Option<Network>,
+    /// Interface identifiers, own and the subscriber's.
+    pub(super) identifiers: Option<(u64, u64)>,
+    pub(super) routes: Box<[Network]>,
+}
+
+/// A session in the table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: Id,
+    pub(super) session: Session,
+    pub(super) place: Place,
+    pub(super) station: MacAddress,
+    pub(super) number: u16,
+    pub(super) cookie: u64,
+    pub(super) line: Option<Arc<Line>>,
+    /// Most bytes of PPP payload that discovery agreed to.
+    pub(super) max_payload: u16,
+    pub(super) since: Time,
+    /// Nothing came up yet, or all of it is being negotiated again since the time that follows.
+    pub(super) is_half_open: bool,
+    pub(super) half_open_since: Time,
+    /// When the first network protocol came up.
+    pub(super) opened: Option<Time>,
+    /// When the next interim record is due.
+    pub(super) interim: Option<Time>,
+    timer: Option<Time>,
+    pub(super) user: Option<Arc<[u8]>>,
+    pub(super) lease: Lease,
+    pub(super) is_installed: bool,
+    /// Names the session in accounting records, in the next process, too.
+    pub(super) accounting: u64,
+    /// How long it was open in processes before this one.
+    pub(super) earlier: Duration,
+    /// What it transferred before it was last installed.
+    pub(super) before: Traffic,
+    pub(super) closing: Option<Ended>,
+}
+
+impl Entry {
+    pub(super) fn new(session: Session, place: Place, station: MacAddress, number: u16, now: Time) -> Entry {
+        Entry {
+            id: Id::new(0, 0),
+            session,
+            place,
+            station,
+            number,
+            cookie: 0,
+            line: None,
+            max_payload: PLAIN_PAYLOAD,
+            since: now,
+            is_half_open: true,
+            half_open_since: now,
+            opened: None,
+            interim: None,
+            timer: None,
+            user: None,
+            lease: Lease::default(),
+            is_installed: false,
+            accounting: 0,
+            earlier: Duration::ZERO,
+            before: Traffic::default(),
+            closing: None,
+        }
+    }
+
+    /// Time since the first network protocol came up, in whichever process; `None`: none has.
+    pub(super) fn uptime(&self, now: Time) -> Option<Duration> {
+        self.opened.map(|opened| now.saturating_sub(opened).saturating_add(self.earlier))
+    }
+
+    /// Empty while nobody has said who they are.
+    pub(super) fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn user_of_record(&self) -> Arc<[u8]> {
+        self.user.clone().unwrap_or_else(|| Arc::from(&[][..]))
+    }
+
+    /// Longest IP packet to the host, bytes.
+    pub(super) fn mtu(&self) -> u16 {
+        self.session.peer_mru().min(self.max_payload)
+    }
+}
+
+/// Sessions by a key that several may have.
+#[derive(Debug)]
+struct Index<K>(BTreeSet<(K, Id)>);
+
+impl<K: Ord + Clone> Index<K> {
+    /// The slots of a key, the latest session first.
+    fn of(&self, key: &K) -> impl Iterator<Item = u32> + use<'_, K> {
+        let ids = (key.clone(), Id(0))..=(key.clone(), Id(u64::MAX));
+        self.0.range(ids).rev().map(|(_, id)| id.slot())
+    }
+
+    /// How many sessions a key has, counted up to `most`.
+    fn count(&self, key: &K, most: u32) -> u32 {
+        self.of(key).take(most as usize).count() as u32
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,14 +206,15 @@ pub(super) struct Table {
     free: Vec<u32>,
     serial: u32,
     by_number: HashMap<(Place, u16), u32>,
-    by_station: Chains<(Place, MacAddress)>,
-    by_user: Chains<Arc<[u8]>>,
+    by_station: Index<(Place, MacAddress)>,
+    by_user: Index<Arc<[u8]>>,
     by_address: HashMap<Ipv4Addr, u32>,
     places: HashMap<Place, Count>,
     half_open: u32,
-    pub(super) numbers: Numbers,
-    pub(super) timers: Timers,
-    pub(super) caps: Caps,
+    /// When each session wants to be called; those that wait cost nothing.
+    timers: BTreeSet<(Time, u32)>,
+    numbers: Numbers,
+    caps: Caps,
 }
 
 impl Table {
@@ -116,13 +224,13 @@ impl Table {
             free: Vec::new(),
             serial: 0,
             by_number: HashMap::new(),
-            by_station: Chains::default(),
-            by_user: Chains::default(),
+            by_station: Index(BTreeSet::new()),
+            by_user: Index(BTreeSet::new()),
             by_address: HashMap::new(),
             places: HashMap::new(),
             half_open: 0,
+            timers: BTreeSet::new(),
             numbers: Numbers::default(),
-            timers: Timers::default(),
             caps,
         }
     }
@@ -135,26 +243,34 @@ impl Table {
         self.half_open
     }
 
-    /// Whether there is room for another half-open session of a station.
-    pub(super) fn room(&self, place: &Place, station: MacAddress) -> Result<(), Full> {
-        let Caps { sessions, half_open, place: of_place, place_half_open, station: of_station } = self.caps;
+    /// Draws a number for another half-open session of a station, if there is room for one.
+    pub(super) fn number(
+        &mut self,
+        now: Time,
+        place: &Place,
+        station: MacAddress,
+        random: &mut dyn Random,
+    ) -> Result<u16, Full> {
+        let caps = self.caps;
         let here = self.places.get(place).copied().unwrap_or_default();
-        let of_this = self.by_station.count(&(*place, station));
+        let of_station = self.by_station.count(&(*place, station), caps.station);
         let all = self.len() as u32;
+        let Table { numbers, by_number, .. } = self;
         match () {
-            () if of_this >= of_station => Err(Full::Station(of_this)),
-            () if here.sessions >= of_place.min(numbers::ALL) => Err(Full::Place(here.sessions)),
-            () if here.half_open >= place_half_open => Err(Full::PlaceHalfOpen(here.half_open)),
-            () if all >= sessions => Err(Full::Sessions(all)),
-            () if self.half_open >= half_open => Err(Full::HalfOpen(self.half_open)),
-            () => Ok(()),
+            () if of_station >= caps.station => Err(Full::Station(of_station)),
+            () if here.sessions >= caps.place.min(numbers::ALL) => Err(Full::Place(here.sessions)),
+            () if here.half_open >= caps.place_half_open => Err(Full::PlaceHalfOpen(here.half_open)),
+            () if all >= caps.sessions => Err(Full::Sessions(all)),
+            () if self.half_open >= caps.half_open => Err(Full::HalfOpen(self.half_open)),
+            () => numbers
+                .draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
+                .ok_or(Full::Place(numbers::ALL)),
         }
     }
 
-    /// Draws a number for a session at a place. `None`: all are in use.
-    pub(super) fn number(&mut self, now: Time, place: &Place, random: &mut dyn Random) -> Option<u16> {
-        let Table { numbers, by_number, .. } = self;
-        numbers.draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
+    /// Whether a cookie opened a session that is over.
+    pub(super) fn is_used_up(&self, cookie: u64) -> bool {
+        self.numbers.is_used_up(cookie)
     }
 
     /// Puts a session in, half-open; its number is free.
@@ -165,7 +281,7 @@ impl Table {
         entry.is_half_open = true;
         let (place, station, number) = (entry.place, entry.station, entry.number);
         self.by_number.insert((place, number), slot);
-        self.by_station.put((place, station), slot);
+        self.by_station.0.insert(((place, station), entry.id));
         let here = self.places.entry(place).or_default();
         here.sessions += 1;
         here.half_open += 1;
@@ -187,30 +303,28 @@ impl Table {
 
     /// Takes a session out; its number rests for a while, its cookie is used up.
     pub(super) fn take(&mut self, now: Time, slot: u32) -> Option<Box<Entry>> {
+        self.set_timer(slot, None);
+        self.set_half_open(slot, false);
         let entry = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
-        self.timers.set(slot, None);
         self.by_number.remove(&(entry.place, entry.number));
-        self.by_station.take(&(entry.place, entry.station), slot);
+        self.by_station.0.remove(&((entry.place, entry.station), entry.id));
         if let Some(user) = &entry.user {
-            self.by_user.take(&**user, slot);
+            self.by_user.0.remove(&(user.clone(), entry.id));
         }
         if let Some(address) = entry.lease.address {
             self.by_address.remove(&address);
         }
         if let Some(here) = self.places.get_mut(&entry.place) {
             here.sessions -= 1;
-            here.half_open -= u32::from(entry.is_half_open);
             if here.sessions == 0 {
                 self.places.remove(&entry.place);
             }
         }
-        self.half_open -= u32::from(entry.is_half_open);
         self.numbers.rest(now, entry.place, entry.number, entry.cookie);
         Some(entry)
     }
 
-    /// Says whether a session is half-open.
     pub(super) fn set_half_open(&mut self, slot: u32, is_half_open: bool) {
         let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
         if entry.is_half_open == is_half_open {
@@ -218,12 +332,8 @@ impl Table {
         }
         entry.is_half_open = is_half_open;
         let here = self.places.entry(entry.place).or_default();
-        if is_half_open {
-            here.half_open += 1;
-            self.half_open += 1;
-        } else {
-            here.half_open -= 1;
-            self.half_open -= 1;
+        for count in [&mut here.half_open, &mut self.half_open] {
+            *count = if is_half_open { *count + 1 } else { *count - 1 };
         }
     }
 
@@ -233,7 +343,7 @@ impl Table {
             && entry.user.is_none()
         {
             entry.user = Some(user.clone());
-            self.by_user.put(user, slot);
+            self.by_user.0.insert((user, entry.id));
         }
     }
 
@@ -264,19 +374,13 @@ impl Table {
         self.by_number.get(&(*place, number)).copied()
     }
 
-    /// The slot of the session that has an address.
     pub(super) fn of_address(&self, address: Ipv4Addr) -> Option<u32> {
         self.by_address.get(&address).copied()
     }
 
     /// The sessions of a user, the latest first.
-    pub(super) fn of_user(&self, user: &[u8]) -> impl Iterator<Item = u32> + '_ {
-        self.by_user.of(user)
-    }
-
-    /// How many sessions a user has.
-    pub(super) fn count_of_user(&self, user: &[u8]) -> u32 {
-        self.by_user.count(user)
+    pub(super) fn of_user(&self, user: &[u8]) -> impl Iterator<Item = u32> + use<'_> {
+        self.by_user.of(&Arc::from(user))
     }
 
     /// The session that was opened by a cookie.
@@ -290,31 +394,60 @@ impl Table {
         self.slots.iter().zip(0..).filter(|(entry, _)| entry.is_some()).map(|(_, slot)| slot)
     }
 
+    /// All sessions, in the order of their slots.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().flatten().map(|entry| &**entry)
+    }
+
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.slots.iter_mut().flatten().map(|entry| &mut **entry)
+    }
+
+    /// When a session wants to be called first.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.timers.first().map(|(time, _)| *time)
+    }
+
+    pub(super) fn timer(&self, slot: u32) -> Option<Time> {
+        self.get(slot)?.timer
+    }
+
+    pub(super) fn set_timer(&mut self, slot: u32, time: Option<Time>) {
+        let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
+        if let Some(before) = std::mem::replace(&mut entry.timer, time) {
+            self.timers.remove(&(before, slot));
+        }
+        self.timers.extend(time.map(|time| (time, slot)));
+    }
+
+    /// The session whose timer is the first that has run out, which it has not any more.
+    pub(super) fn expired(&mut self, now: Time) -> Option<u32> {
+        let (time, slot) = *self.timers.first()?;
+        if time > now {
+            return None;
+        }
+        self.set_timer(slot, None);
+        Some(slot)
+    }
+
     /// Sees that every list has what the sessions say, and nothing else.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        let entries: Vec<_> = self.slots.iter().flatten().collect();
-        let count = entries.len();
-        assert_eq!(self.by_number.len(), count);
+        let count = self.entries().count();
+        let having = |has: fn(&Entry) -> bool| self.entries().filter(|entry| has(entry)).count();
+        assert_eq!((self.by_number.len(), self.by_station.0.len()), (count, count));
         assert_eq!(self.slots.len(), count + self.free.len());
-        assert_eq!(self.half_open as usize, entries.iter().filter(|entry| entry.is_half_open).count());
-        assert_eq!(
-            self.by_address.len(),
-            entries.iter().filter(|entry| entry.lease.address.is_some()).count()
-        );
+        assert_eq!(self.half_open as usize, having(|entry| entry.is_half_open));
+        assert_eq!(self.by_address.len(), having(|entry| entry.lease.address.is_some()));
+        assert_eq!(self.by_user.0.len(), having(|entry| entry.user.is_some()));
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
-        let users: std::collections::BTreeSet<_> =
-            entries.iter().filter_map(|entry| entry.user.clone()).collect();
-        assert_eq!(self.by_user.keys(), users.len());
-        let stations: std::collections::BTreeSet<_> =
-            entries.iter().map(|entry| (entry.place, entry.station)).collect();
-        assert_eq!(self.by_station.keys(), stations.len());
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
         for slot in self.slots() {
             let entry = self.get(slot).unwrap();
             assert_eq!(self.of_id(entry.id), Some(slot));
             assert_eq!(self.of_number(&entry.place, entry.number), Some(slot));
             assert!(entry.lease.address.is_none_or(|address| self.of_address(address) == Some(slot)));
+            assert!(entry.user.is_none() || self.of_user(entry.user()).any(|of_user| of_user == slot));
         }
     }
 }

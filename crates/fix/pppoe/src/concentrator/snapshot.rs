@@ -1,19 +1,19 @@
 //! The open sessions as data, so that another process goes on with them and subscribers do not notice a restart.
 //!
 //! Sessions that are still being set up are not taken over: their hosts get a PADT from the next process and begin again. So
-//! do those with which it cannot go on ([`NotRestored`]), and each is accounted for by its last record. Keys of cookies are not
+//! do those with which it cannot go on ([`Ended::NotRestored`]), and each is accounted for by its last record. Keys of cookies are not
 //! handed over: who has an offer of the earlier process asks again.
 //!
 //! The data path of the earlier process may go on until the next one has everything: what it has counted at its end
 //! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]). Where the next one is
 //! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
-use super::accounting::{Ended, Event, NotRestored, Record, Traffic};
+use super::accounting::{Ended, Event, Record, Traffic};
 use super::network::Network;
-use super::progress::installed;
 use super::secrets::{Address, Subscriber};
-use super::sessions::entry::{Entry, Lease};
+use super::sessions::{Entry, Lease};
 use super::{Action, Concentrator, End, Installed, Turn};
+use crate::Invalid;
 use crate::discovery::is_session;
 use crate::discovery::message::{Line, padt};
 use crate::discovery::place::Place;
@@ -48,15 +48,6 @@ impl Snapshot {
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
-}
-
-/// A snapshot that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    #[error(
-        "the sessions were written by another version of the program (form {0}, expected {VERSION}): their hosts connect again"
-    )]
-    Version(u32),
 }
 
 /// What came of a snapshot.
@@ -118,7 +109,7 @@ impl Concentrator {
     /// them once another one has them.
     pub fn snapshot(&self, turn: &mut Turn<'_>) -> Snapshot {
         let mut snapshot = Snapshot { version: VERSION, sessions: Vec::new(), unfinished: Vec::new() };
-        for entry in self.table.slots().filter_map(|slot| self.table.get(slot)) {
+        for entry in self.table.entries() {
             match entry.session.handover().filter(|_| entry.closing.is_none()) {
                 Some(ppp) => snapshot.sessions.push(Saved {
                     whose: Whose::of(entry),
@@ -142,36 +133,30 @@ impl Concentrator {
 
     /// What each session of a [snapshot](Concentrator::snapshot) has transferred now, by its name in accounting.
     pub fn counted(&self, turn: &mut Turn<'_>) -> Vec<(u64, Traffic)> {
-        let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
-        let open = entries.filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
+        let open = self
+            .table
+            .entries()
+            .filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
         open.map(|entry| (entry.accounting, entry.traffic(turn))).collect()
     }
 
     /// What a data path has to carry that takes the place of the one that there was. What that has counted (`turn` says it for
     /// the last time) is kept.
     pub fn carried_anew(&mut self, turn: &mut Turn<'_>) -> Vec<Installed> {
-        let slots: Vec<u32> = self.table.slots().collect();
-        let mut carried = Vec::new();
-        for slot in slots {
-            if let Some(entry) = self.table.get_mut(slot).filter(|entry| entry.is_installed) {
-                entry.before = entry.before + (turn.traffic)(entry.id);
-                carried.push(installed(entry));
-            }
-        }
-        carried
+        let installed = self.table.entries_mut().filter(|entry| entry.is_installed);
+        let carried = installed.map(|entry| {
+            entry.before = entry.before + (turn.traffic)(entry.id);
+            Installed::of(entry)
+        });
+        carried.collect()
     }
 
     /// Takes what the earlier process has counted at its end: for sessions that were restored, and for the records of others in
     /// `pending`, which came of it and were not done yet. Nothing of them was counted here yet.
     pub fn settle(&mut self, counted: &[(u64, Traffic)], pending: &mut [Action]) {
         let counted: HashMap<u64, Traffic> = counted.iter().copied().collect();
-        let slots: Vec<u32> = self.table.slots().collect();
-        for slot in slots {
-            if let Some(entry) = self.table.get_mut(slot)
-                && let Some(traffic) = counted.get(&entry.accounting)
-            {
-                entry.before = *traffic;
-            }
+        for entry in self.table.entries_mut() {
+            entry.before = counted.get(&entry.accounting).copied().unwrap_or(entry.before);
         }
         for action in pending {
             if let Action::Account(record) = action
@@ -192,10 +177,13 @@ impl Concentrator {
         turn: &mut Turn<'_>,
         snapshot: Snapshot,
         elapsed: Duration,
-        out: &mut Vec<Action>,
-    ) -> Result<Restored, SnapshotError> {
+    ) -> Result<Restored, Invalid> {
         if snapshot.version != VERSION {
-            return Err(SnapshotError::Version(snapshot.version));
+            return Err(Invalid(format!(
+                "the sessions were written by another version of the program (form {}, expected {VERSION}): their hosts \
+                 connect again",
+                snapshot.version
+            )));
         }
         let mut restored = Restored::default();
         for mut saved in snapshot.sessions {
@@ -204,39 +192,38 @@ impl Concentrator {
             match self.resume(turn, place, &saved) {
                 Ok(slot) => {
                     restored.sessions += 1;
-                    out.extend(
-                        self.table.get(slot).map(|entry| Action::Installed(Box::new(installed(entry)))),
-                    );
+                    let installed = self.table.get(slot).map(|entry| Box::new(Installed::of(entry)));
+                    turn.actions.extend(installed.map(Action::Installed));
                     self.arm(slot);
                 }
                 Err(why) => {
                     restored.ended += 1;
-                    self.lose(place, &saved.whose, Some(&saved), why, out);
+                    self.lose(turn, place, &saved.whose, Some(&saved), why);
                 }
             }
         }
         for whose in &snapshot.unfinished {
             if let Some(place) = whose.place() {
                 restored.ended += 1;
-                self.lose(place, whose, None, NotRestored::Unfinished, out);
+                self.lose(turn, place, whose, None, "the session was still being set up".to_owned());
             }
         }
         Ok(restored)
     }
 
-    fn resume(&mut self, turn: &mut Turn<'_>, place: Place, saved: &Saved) -> Result<u32, NotRestored> {
+    fn resume(&mut self, turn: &mut Turn<'_>, place: Place, saved: &Saved) -> Result<u32, String> {
         let (number, station) = (saved.whose.number, MacAddress(saved.whose.station));
         if !is_session(number) || self.table.of_number(&place, number).is_some() || station.is_multicast() {
-            return Err(NotRestored::Number);
+            return Err("the session number is not free".to_owned());
         }
         if self.table.len() as u32 >= self.config.caps.sessions {
-            return Err(NotRestored::Full);
+            return Err("there is no room for as many sessions as there were".to_owned());
         }
         let secrets = self.secrets.clone();
         let user = saved.user.as_deref().unwrap_or_default();
         let subscriber = secrets.find(user);
         if subscriber.is_none() && !self.config.methods.is_empty() {
-            return Err(NotRestored::User);
+            return Err("the user is no subscriber any more".to_owned());
         }
         self.is_same_end(saved)?;
         let grant = Grant {
@@ -246,7 +233,7 @@ impl Concentrator {
         };
         let config = self.session_config.clone();
         let session = Session::resume(config, &saved.ppp, &grant, turn.now, turn.random);
-        let session = session.ok_or(NotRestored::State)?;
+        let session = session.ok_or("the PPP state that was handed over makes no sense")?;
         let lease = self.lease_again(user, subscriber, saved)?;
         let mut entry = Entry::new(session, place, station, number, turn.now);
         entry.line = saved.line();
@@ -262,7 +249,7 @@ impl Concentrator {
         self.table.set_half_open(slot, false);
         if saved.user.is_some() {
             self.table.set_user(slot, Arc::from(user));
-            self.guesses.succeeded(place, station, user);
+            self.throttle.succeeded(place, station, user);
         }
         if let Some(address) = saved.address {
             self.table.set_address(slot, address);
@@ -271,15 +258,18 @@ impl Concentrator {
     }
 
     /// Sees that this end has the addresses that the session knows.
-    fn is_same_end(&self, saved: &Saved) -> Result<(), NotRestored> {
-        let (is, is_identifier) = (self.config.local, self.config.identifier);
-        if saved.address.is_some() && saved.local != is {
-            let was = saved.local.ok_or(NotRestored::State)?;
-            return Err(NotRestored::Local { was, is });
+    fn is_same_end(&self, saved: &Saved) -> Result<(), String> {
+        let (was, is) = (saved.local, self.config.local);
+        if saved.address.is_some() && was != is {
+            let (was, is) = (or_none(was), or_none(is));
+            return Err(format!("the address of the concentrator changed from {was} to {is}"));
         }
-        match (saved.identifiers, is_identifier) {
-            (Some((was, _)), Some(is)) if was != is => Err(NotRestored::Identifier),
-            (was, is) if was.is_some() != is.is_some() => Err(NotRestored::Ipv6 { is: is.is_some() }),
+        match (saved.identifiers, self.config.identifier) {
+            (Some((was, _)), Some(is)) if was != is => {
+                Err("the link-local address of the concentrator changed".to_owned())
+            }
+            (Some(_), None) => Err("IPv6 was turned off".to_owned()),
+            (None, Some(_)) => Err("IPv6 was turned on".to_owned()),
             _ => Ok(()),
         }
     }
@@ -290,7 +280,7 @@ impl Concentrator {
         user: &[u8],
         subscriber: Option<&Subscriber>,
         saved: &Saved,
-    ) -> Result<Lease, NotRestored> {
+    ) -> Result<Lease, String> {
         let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
         let is = match wanted {
             Address::Fixed(fixed) => self.config.local.map(|_| fixed),
@@ -298,26 +288,30 @@ impl Concentrator {
             Address::None => None,
         };
         if saved.address != is {
-            return Err(NotRestored::UserAddress { was: saved.address, is });
+            let (was, is) = (or_none(saved.address), or_none(is));
+            return Err(format!("the address of the user changed from {was} to {is}"));
         }
         if let Some(address) = saved.address {
             let is_free = self.table.of_address(address).is_none()
                 && (wanted != Address::Pool || self.addresses.take_again(user, address));
-            is_free.then_some(()).ok_or(NotRestored::Address(address))?;
+            is_free.then_some(()).ok_or_else(|| format!("the address {address} is not free any more"))?;
         }
         let fixed = subscriber.and_then(|subscriber| subscriber.prefix);
+        let changed = |is| {
+            let (was, is) = (or_none(saved.prefix), or_none(is));
+            Err(format!("the IPv6 prefix of the user changed from {was} to {is}"))
+        };
         let had = match (saved.prefix, fixed, &mut self.prefixes) {
             (None, None, _) => Ok(()),
-            (was, is @ Some(_), _) if was != is && saved.identifiers.is_some() => {
-                Err(NotRestored::UserPrefix { was, is })
-            }
+            (was, is @ Some(_), _) if was != is && saved.identifiers.is_some() => changed(is),
             (_, Some(_), _) => Ok(()),
-            (Some(prefix), None, Some(pool)) => {
-                pool.take_again(user, prefix).then_some(()).ok_or(NotRestored::Prefix(prefix))
-            }
-            (was @ Some(_), None, None) => Err(NotRestored::UserPrefix { was, is: None }),
+            (Some(prefix), None, Some(pool)) => match pool.take_again(user, prefix) {
+                true => Ok(()),
+                false => Err(format!("the IPv6 prefix {prefix} is not free any more")),
+            },
+            (Some(_), None, None) => changed(None),
         };
-        if let (Err(_), Some(address)) = (had, saved.address) {
+        if let (Err(_), Some(address)) = (&had, saved.address) {
             self.addresses.release(address);
         }
         had?;
@@ -326,24 +320,17 @@ impl Concentrator {
     }
 
     /// Tells the host of a session that is not gone on with, and writes its last record.
-    fn lose(
-        &mut self,
-        place: Place,
-        whose: &Whose,
-        saved: Option<&Saved>,
-        why: NotRestored,
-        out: &mut Vec<Action>,
-    ) {
+    fn lose(&mut self, turn: &mut Turn<'_>, place: Place, whose: &Whose, saved: Option<&Saved>, why: String) {
         let (id, station, number) = (self.table.no_slot(), MacAddress(whose.station), whose.number);
         let cause = Ended::NotRestored(why);
         let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();
         // A number in use is the session of the same number; it is not to be ended.
         if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
             let payload = padt(number, cause.for_host().as_deref());
-            out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            turn.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
         if let Some(saved) = saved {
-            out.push(Action::Account(Box::new(Record {
+            turn.actions.push(Action::Account(Box::new(Record {
                 event: Event::Stop(cause.clone()),
                 id,
                 accounting: saved.accounting,
@@ -358,6 +345,17 @@ impl Concentrator {
                 traffic: saved.traffic,
             })));
         }
-        out.push(Action::Ended(Box::new(End { id, place, station, number, user: user.to_vec(), cause })));
+        turn.actions.push(Action::Ended(Box::new(End {
+            id,
+            place,
+            station,
+            number,
+            user: user.to_vec(),
+            cause,
+        })));
     }
+}
+
+fn or_none(what: Option<impl std::fmt::Display>) -> String {
+    what.map_or_else(|| "none".to_owned(), |what| what.to_string())
 }

@@ -19,6 +19,7 @@ use super::message::{Builder, Line, Message, TooLong};
 use super::place::Place;
 use super::{PLAIN_PAYLOAD, Packet, is_session};
 use crate::{Random, Time};
+use std::collections::BTreeMap;
 use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, TagType};
 
@@ -79,7 +80,7 @@ impl Config {
     /// PPP-Max-Payload to be answered (RFC 4638 section 5) where frames have room for so many bytes.
     fn agreed(&self, message: &Message<'_>, room: u16) -> Option<u16> {
         let both = message.max_payload()?.min(self.max_payload).min(room);
-        Some(both).filter(|octets| *octets > PLAIN_PAYLOAD)
+        Some(both).filter(|bytes| *bytes > PLAIN_PAYLOAD)
     }
 }
 
@@ -110,22 +111,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 13] = [
-        Reason::Malformed,
-        Reason::Source,
-        Reason::Destination,
-        Reason::Concentrator,
-        Reason::Service,
-        Reason::Draining,
-        Reason::HostRate,
-        Reason::VlanRate,
-        Reason::PortRate,
-        Reason::Forged,
-        Reason::Expired,
-        Reason::TooLong,
-        Reason::Session,
-    ];
-
     /// As it is written in scripted output.
     pub const fn name(self) -> &'static str {
         match self {
@@ -157,19 +142,12 @@ impl From<Exceeded> for Reason {
 }
 
 /// What was received and became of it, packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub offers: u64,
     pub requests: u64,
     pub terminations: u64,
-    ignored: [u64; Reason::ALL.len()],
-}
-
-impl Counters {
-    /// Packets that were not answered, by reason, those that occurred.
-    pub fn ignored(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
-        Reason::ALL.into_iter().zip(self.ignored).filter(|(_, count)| *count > 0)
-    }
+    pub ignored: BTreeMap<Reason, u64>,
 }
 
 /// What is to be done with a packet.
@@ -290,9 +268,7 @@ impl Concentrator {
             Ok(Answer::Request(_)) => counters.requests += 1,
             Ok(Answer::Terminate { .. }) => counters.terminations += 1,
             Ok(Answer::Ignored(reason)) | Err(reason) => {
-                if let Some(count) = counters.ignored.get_mut(*reason as usize) {
-                    *count += 1;
-                }
+                *counters.ignored.entry(*reason).or_default() += 1;
             }
         }
         answer.unwrap_or_else(Answer::Ignored)

@@ -42,7 +42,7 @@ pub enum Refusal {
 }
 
 /// The keys. Memory: two of them, whatever is asked for.
-pub struct Cookies {
+pub(crate) struct Cookies {
     config: Config,
     generation: u8,
     /// The present one and the one before, each already in its place in an HMAC.
@@ -74,10 +74,10 @@ impl Cookies {
         let issued = seconds(now).to_be_bytes();
         let nonce: [u8; 8] = draw(random);
         let head = [self.generation].into_iter().chain(issued).chain(nonce);
-        cookie.iter_mut().zip(head).for_each(|(octet, value)| *octet = value);
+        cookie.iter_mut().zip(head).for_each(|(byte, value)| *byte = value);
         let Some((head, tag)) = cookie.split_first_chunk_mut::<HEAD>() else { return cookie };
         let code = code(&self.keys[0], head, host, place).finalize().into_bytes();
-        tag.iter_mut().zip(code).for_each(|(octet, value)| *octet = value);
+        tag.iter_mut().zip(code).for_each(|(byte, value)| *byte = value);
         cookie
     }
 
@@ -89,14 +89,8 @@ impl Cookies {
     }
 
     /// Whether a cookie was made for this host at this place, not too long ago.
-    pub fn check(
-        &self,
-        now: Time,
-        host: MacAddress,
-        place: &Place,
-        octets: &[u8],
-    ) -> Result<Cookie, Refusal> {
-        let cookie: &Cookie = octets.try_into().map_err(|_| Refusal::Forged)?;
+    pub fn check(&self, now: Time, host: MacAddress, place: &Place, bytes: &[u8]) -> Result<Cookie, Refusal> {
+        let cookie: &Cookie = bytes.try_into().map_err(|_| Refusal::Forged)?;
         let (head, tag) = cookie.split_first_chunk::<HEAD>().ok_or(Refusal::Forged)?;
         let [generation, a, b, c, d, ..] = *head;
         let key = match self.generation.wrapping_sub(generation) {
@@ -146,10 +140,10 @@ mod tests {
 
     fn counting() -> impl FnMut(&mut [u8]) {
         let mut next = 0_u8;
-        move |octets: &mut [u8]| {
-            for octet in octets {
+        move |bytes: &mut [u8]| {
+            for byte in bytes {
                 next = next.wrapping_mul(5).wrapping_add(31);
-                *octet = next;
+                *byte = next;
             }
         }
     }
@@ -165,7 +159,7 @@ mod tests {
         let mut cookies = Cookies::new(Config::DEFAULT, NOW, random);
         let place = Place { port: 3, vlans: vlan(35) };
         let cookie = cookies.make(NOW, HOST, &place, random);
-        let check = |now, host, place, octets: &[u8]| cookies.check(now, host, &place, octets);
+        let check = |now, host, place, bytes: &[u8]| cookies.check(now, host, &place, bytes);
         assert_eq!(check(NOW, HOST, place, &cookie), Ok(cookie));
         assert_eq!(check(NOW + Duration::from_secs(60), HOST, place, &cookie), Ok(cookie));
         assert_eq!(check(NOW + Duration::from_secs(61), HOST, place, &cookie), Err(Refusal::Expired));
@@ -174,13 +168,13 @@ mod tests {
         assert_eq!(check(NOW, HOST, Place { port: 4, ..place }, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { vlans: vlan(36), ..place }, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { vlans: Vlans::NONE, ..place }, &cookie), forged);
-        for octet in 0..cookie.len() {
+        for byte in 0..cookie.len() {
             for bit in 0..8 {
                 let mut other = cookie;
-                other[octet] ^= 1 << bit;
-                assert_eq!(check(NOW, HOST, place, &other), forged, "byte {octet}");
+                other[byte] ^= 1 << bit;
+                assert_eq!(check(NOW, HOST, place, &other), forged, "byte {byte}");
             }
-            assert_eq!(check(NOW, HOST, place, &cookie[..octet]), forged);
+            assert_eq!(check(NOW, HOST, place, &cookie[..byte]), forged);
         }
         assert_eq!(check(NOW, HOST, place, &[&cookie[..], &[0]].concat()), forged);
     }

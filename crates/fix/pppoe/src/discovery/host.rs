@@ -14,7 +14,6 @@
 //!   than what both ends named.
 
 mod failure;
-mod selection;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +23,7 @@ use super::complaint::Complaint;
 use super::message::{Builder, LONGEST_PADI, Message, TooLong, padt};
 use super::offer::{Offer, Pin};
 use super::{PLAIN_PAYLOAD, Packet, is_session};
-use crate::{Random, Time, draw};
+use crate::{Invalid, Random, Time, backoff, draw};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Vlans;
@@ -65,7 +64,7 @@ impl Default for Config {
 impl Config {
     /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 bytes are wanted).
     pub(crate) fn asked_payload(&self) -> Option<u16> {
-        Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD)
+        Some(self.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD)
     }
 
     /// Sees that a PADI has room for the name of the service. Whether a PADR has, is known when there is an offer, whose
@@ -74,10 +73,15 @@ impl Config {
     /// # Errors
     ///
     /// How long the name may be.
-    pub fn check(&self) -> Result<(), LongService> {
+    pub fn check(&self) -> Result<(), Invalid> {
         let without = Config { service: Vec::new(), ..self.clone() }.padi(&[0; UNIQ]).length();
-        let (octets, most) = (self.service.len(), LONGEST_PADI.saturating_sub(without));
-        if octets > most { Err(LongService { octets, most }) } else { Ok(()) }
+        let (length, most) = (self.service.len(), LONGEST_PADI.saturating_sub(without));
+        if length <= most {
+            return Ok(());
+        }
+        Err(Invalid(format!(
+            "the name of the service has {length} bytes, and a PADI has room for {most} (RFC 2516 section 5.1)"
+        )))
     }
 
     fn padi(&self, uniq: &[u8; UNIQ]) -> Builder {
@@ -86,16 +90,6 @@ impl Config {
             .tag(TagType::HOST_UNIQ, uniq)
             .max_payload(self.asked_payload())
     }
-}
-
-/// The name of a service that no PADI has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the name of the service has {octets} bytes, and a PADI has room for {most} (RFC 2516 section 5.1)")]
-pub struct LongService {
-    /// Bytes of the name.
-    pub octets: usize,
-    /// Bytes that it may have.
-    pub most: usize,
 }
 
 /// Times and counts of an attempt.
@@ -132,8 +126,7 @@ impl Timers {
 
     /// How long the attempt of this number, counted from 1, waits.
     fn wait(&self, number: u32) -> Duration {
-        let factor = 1_u32.checked_shl(number.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.first.saturating_mul(factor).min(self.longest)
+        backoff(self.first, number, self.longest)
     }
 }
 
@@ -344,6 +337,53 @@ impl Host {
         actions.push(Action::Failed(failure));
     }
 
+    /// An offer has come.
+    fn offered(&mut self, now: Time, source: MacAddress, message: &Message<'_>, actions: &mut Vec<Action>) {
+        let State::Initiating { uniq, next, offers, others, .. } = &mut self.state else {
+            self.ignored.unexpected += 1;
+            return;
+        };
+        if message.host_uniq() != Some(uniq) {
+            self.ignored.foreign += 1;
+            return;
+        }
+        let offer = Offer::new(source, message);
+        let config = &self.config;
+        let is_pinned = config.pin.as_ref().is_none_or(|pin| pin.is(&offer));
+        let fits = is_pinned && offer.complaint.is_none() && offer.serves(&config.service);
+        if !fits {
+            self.ignored.surplus += u32::from(!keep(others, offer));
+            return;
+        }
+        if offers.is_empty() {
+            *next = now.saturating_add(config.timers.collect);
+        }
+        self.ignored.surplus += u32::from(!keep(offers, offer));
+        if self.config.pin.is_some() {
+            self.choose(now, actions);
+        }
+    }
+
+    /// Takes one of the offers and asks it for a session.
+    fn choose(&mut self, now: Time, actions: &mut Vec<Action>) {
+        let State::Initiating { uniq, offers, .. } = &mut self.state else { return };
+        let uniq = *uniq;
+        let asked = self.config.asked_payload();
+        let agrees = |offer: &Offer| asked.is_none_or(|asked| offer.max_payload >= Some(asked));
+        let place = offers.iter().position(agrees).unwrap_or(0);
+        let mut others = std::mem::take(offers);
+        if place >= others.len() {
+            return;
+        }
+        let offer = others.remove(place);
+        if !others.is_empty() {
+            actions.push(Action::Chosen { offer: offer.clone(), others });
+        }
+        let offer = Box::new(offer);
+        self.state = State::Requesting { uniq, sent: 0, since: now, next: now, offer };
+        self.request(now, actions);
+    }
+
     fn confirmed(&mut self, source: MacAddress, message: &Message<'_>, actions: &mut Vec<Action>) {
         match &self.state {
             State::Requesting { uniq, offer, .. } => {
@@ -403,6 +443,18 @@ impl Host {
             }
         }
     }
+}
+
+/// Keeps an offer, in the place of an earlier one of the same concentrator, whose cookie may be older. Says whether there
+/// was room.
+fn keep(offers: &mut Vec<Offer>, offer: Offer) -> bool {
+    let is_full = offers.len() >= MOST_OFFERS;
+    match offers.iter_mut().find(|known| known.concentrator == offer.concentrator) {
+        Some(known) => *known = offer,
+        None if is_full => return false,
+        None => offers.push(offer),
+    }
+    true
 }
 
 /// The concentrator ended the session.

@@ -9,11 +9,9 @@
 //! * Buckets that nobody was dealt to take none: a table is made page by page, as packets come.
 
 use super::place::Place;
-use crate::pages::Pages;
-use crate::{Random, Time, draw};
-use std::collections::hash_map::DefaultHasher;
+use crate::pages::{HashKey, Pages};
+use crate::{Invalid, Random, Time};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use wire::ethernet::MacAddress;
 
@@ -37,30 +35,27 @@ impl Rate {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no rate: packets a second, from 1 to {most}, and with a colon how many may come at once: 2:10",
-    most = Rate::MOST
-)]
-pub struct NoRate(String);
-
 impl FromStr for Rate {
-    type Err = NoRate;
+    type Err = Invalid;
 
     /// `PER_SECOND`, or `PER_SECOND:BURST`.
-    fn from_str(text: &str) -> Result<Rate, NoRate> {
+    fn from_str(text: &str) -> Result<Rate, Invalid> {
         let number = |text: &str| {
             let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
-            let number = text.parse().ok().filter(|number| is_number && (1..=Rate::MOST).contains(number));
-            number.ok_or_else(|| NoRate(text.to_owned()))
+            text.parse().ok().filter(|number| is_number && (1..=Rate::MOST).contains(number))
         };
-        let read = match text.split_once(':') {
+        let rate = match text.split_once(':') {
             None => number(text).map(Rate::usual),
             Some((rate, burst)) => {
-                number(rate).and_then(|per_second| Ok(Rate { per_second, burst: number(burst)? }))
+                number(rate).zip(number(burst)).map(|(per_second, burst)| Rate { per_second, burst })
             }
         };
-        read.map_err(|_| NoRate(text.to_owned()))
+        rate.ok_or_else(|| {
+            Invalid(format!(
+                "`{text}` is no rate: packets a second, from 1 to {most}, and with a colon how many may come at once: 2:10",
+                most = Rate::MOST
+            ))
+        })
     }
 }
 
@@ -102,7 +97,7 @@ const PORTS: usize = 1 << 8;
 /// The tables of one kind of packet: 3 kB at the beginning and 1.3 MB at most, whatever comes.
 pub struct Limits {
     rates: Rates,
-    key: [u8; 16],
+    key: HashKey,
     hosts: Pages<Bucket>,
     vlans: Pages<Bucket>,
     ports: Pages<Bucket>,
@@ -119,7 +114,7 @@ impl Limits {
     pub fn new(rates: Rates, random: &mut dyn Random) -> Limits {
         Limits {
             rates,
-            key: draw(random),
+            key: HashKey::new(random),
             hosts: Pages::new(Bucket::full(rates.host), HOSTS),
             vlans: Pages::new(Bucket::full(rates.vlan), VLANS),
             ports: Pages::new(Bucket::full(rates.port), PORTS),
@@ -133,14 +128,8 @@ impl Limits {
     /// Who has none; the packet is to be dropped.
     pub fn take(&mut self, now: Time, host: MacAddress, place: &Place) -> Result<(), Exceeded> {
         let Limits { rates, key, hosts, vlans, ports } = self;
-        let place_of = |what: &dyn Fn(&mut DefaultHasher), buckets: usize| {
-            let mut hasher = DefaultHasher::new();
-            key.hash(&mut hasher);
-            what(&mut hasher);
-            hasher.finish() as usize % buckets
-        };
-        let host_at = place_of(&|hasher| (host.0, place).hash(hasher), HOSTS);
-        let vlan_at = place_of(&|hasher| place.hash(hasher), VLANS);
+        let host_at = key.hash((host.0, place)) as usize % HOSTS;
+        let vlan_at = key.hash(place) as usize % VLANS;
         let vlan = if place.vlans.count() > 0 { vlans.at(vlan_at) } else { None };
         // All three have one, or none gives one.
         let asked = [
@@ -208,7 +197,7 @@ mod tests {
     };
 
     fn limits() -> Limits {
-        Limits::new(RATES, &mut |octets: &mut [u8]| octets.fill(7))
+        Limits::new(RATES, &mut |bytes: &mut [u8]| bytes.fill(7))
     }
 
     fn mac(number: u32) -> MacAddress {
@@ -256,8 +245,8 @@ mod tests {
         assert_eq!(passed(&mut limits, now, 1, 2, 10), 3);
     }
 
-    fn octets(limits: &Limits) -> usize {
-        [&limits.hosts, &limits.vlans, &limits.ports].map(Pages::octets).iter().sum()
+    fn bytes(limits: &Limits) -> usize {
+        [&limits.hosts, &limits.vlans, &limits.ports].map(Pages::bytes).iter().sum()
     }
 
     /// Attack 7: memory comes with the packets, and no more of it than the tables have.
@@ -265,15 +254,15 @@ mod tests {
     fn a_flood_fills_the_tables_and_no_more() {
         let mut limits = limits();
         let now = Duration::from_secs(5000);
-        assert_eq!(octets(&limits), 0);
+        assert_eq!(bytes(&limits), 0);
         let _ = limits.take(now, mac(0), &Place { port: 1, vlans: Vlans::NONE });
-        assert!((1..10_000).contains(&octets(&limits)));
+        assert!((1..10_000).contains(&bytes(&limits)));
         for number in 0..20_000_u32 {
             let place = Place { port: number, ..place((number % 4095) as u16) };
             let _ = limits.take(now, mac(number), &place);
         }
-        assert_eq!(octets(&limits), (HOSTS + VLANS + PORTS) * size_of::<Bucket>());
-        assert!(octets(&limits) < 1_400_000, "{}", octets(&limits));
+        assert_eq!(bytes(&limits), (HOSTS + VLANS + PORTS) * size_of::<Bucket>());
+        assert!(bytes(&limits) < 1_400_000, "{}", bytes(&limits));
     }
 
     /// Attack 7: a flood of invented addresses is held to its VLAN's rate, and other VLANs have theirs.

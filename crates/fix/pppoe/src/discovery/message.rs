@@ -26,11 +26,11 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     ///
-    /// What contradicts itself, with its offset from the start of `octets`: the header or the length is not all there,
+    /// What contradicts itself, with its offset from the start of `bytes`: the header or the length is not all there,
     /// another version or type, a code that RFC 2516 does not define or that is of the session stage, a tag that does not fit.
-    pub fn parse(octets: &'a [u8]) -> Result<Message<'a>, Error> {
-        let Some((header, rest)) = octets.split_first_chunk() else {
-            return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, octets.len(), Header::LENGTH));
+    pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, Error> {
+        let Some((header, rest)) = bytes.split_first_chunk() else {
+            return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, bytes.len(), Header::LENGTH));
         };
         let header = Header::of(header);
         header.check_version()?;
@@ -174,9 +174,9 @@ impl Builder {
     }
 
     /// PPP-Max-Payload, bytes.
-    pub fn max_payload(self, octets: Option<u16>) -> Builder {
-        match octets {
-            Some(octets) => self.tag(TagType::PPP_MAX_PAYLOAD, &octets.to_be_bytes()),
+    pub fn max_payload(self, bytes: Option<u16>) -> Builder {
+        match bytes {
+            Some(bytes) => self.tag(TagType::PPP_MAX_PAYLOAD, &bytes.to_be_bytes()),
             None => self,
         }
     }
@@ -200,13 +200,13 @@ impl Builder {
         if needed > most {
             return Err(TooLong { code: self.code, needed, most });
         }
-        let mut octets = vec![0; Header::LENGTH];
+        let mut bytes = vec![0; Header::LENGTH];
         // At most 1494.
         let payload_length = self.tags.len() as u16;
         // There is room for it.
-        let _ = Pppoe { code: self.code, session: self.session, payload_length }.emit(&mut octets);
-        octets.extend(self.tags);
-        Ok(octets)
+        let _ = Pppoe { code: self.code, session: self.session, payload_length }.emit(&mut bytes);
+        bytes.extend(self.tags);
+        Ok(bytes)
     }
 }
 

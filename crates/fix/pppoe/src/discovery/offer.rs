@@ -97,15 +97,15 @@ impl FromStr for Pin {
 }
 
 fn mac(text: &str) -> Option<MacAddress> {
-    let mut octets = text.split(':').map(|octet| {
-        let is_hex = octet.len() == 2 && octet.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_hex.then(|| u8::from_str_radix(octet, 16).ok()).flatten()
+    let mut bytes = text.split(':').map(|byte| {
+        let is_hex = byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_hex.then(|| u8::from_str_radix(byte, 16).ok()).flatten()
     });
     let mut address = [0; 6];
     for place in &mut address {
-        *place = octets.next()??;
+        *place = bytes.next()??;
     }
-    octets.next().is_none().then_some(MacAddress(address))
+    bytes.next().is_none().then_some(MacAddress(address))
 }
 
 impl fmt::Display for Pin {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_octets_are_an_address_and_everything_else_is_a_name() {
+    fn six_bytes_are_an_address_and_everything_else_is_a_name() {
         let read = |text: &str| text.parse::<Pin>().expect("never fails");
         assert_eq!(read("02:00:5E:00:00:01"), Pin::Mac(MacAddress([2, 0, 0x5e, 0, 0, 1])));
         for name in

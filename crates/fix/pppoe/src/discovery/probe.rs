@@ -166,11 +166,11 @@ mod tests {
 
     fn probe() -> Probe {
         let question = Question { service: Vec::new(), max_payload: Some(1500) };
-        Probe::new(question, HOST, &mut |octets: &mut [u8]| octets.fill(9))
+        Probe::new(question, HOST, &mut |bytes: &mut [u8]| bytes.fill(9))
     }
 
     fn offer(padi: &[u8], number: u8, max_payload: u16) -> Vec<u8> {
-        let random = &mut |octets: &mut [u8]| octets.fill(number);
+        let random = &mut |bytes: &mut [u8]| bytes.fill(number);
         let mut config = Config::new(format!("ac{number}").as_bytes());
         config.services = vec![b"internet".to_vec()];
         config.max_payload = max_payload;
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(probe.answers().len(), MOST_ANSWERS);
         assert!(probe.answers().iter().all(|answer| answer.latencies.len() == 1));
         let other =
-            Probe::new(Question::default(), HOST, &mut |octets: &mut [u8]| octets.fill(8)).padi(Time::ZERO);
+            Probe::new(Question::default(), HOST, &mut |bytes: &mut [u8]| bytes.fill(8)).padi(Time::ZERO);
         let payload = offer(&other.expect("short"), 1, 1492);
         probe.receive(Time::ZERO, Packet { source: mac(7), destination: HOST, payload: &payload });
         probe.receive(Time::ZERO, Packet { source: mac(7), destination: mac(8), payload: &payload });

@@ -1,9 +1,9 @@
 //! A negotiation beside the RFC's table.
 
 use super::*;
-use crate::automaton::tests::TABLE;
+use crate::automaton::tests::{STATES, TABLE};
 use crate::session::{Action, Config, Host, Role, Timers};
-use crate::turn::Manners;
+use crate::turn::Budget;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -11,7 +11,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 struct Plain;
 
 impl Layer for Plain {
-    const PROTOCOL: PppProtocol = PppProtocol::IPCP;
+    fn protocol(&self) -> PppProtocol {
+        PppProtocol::IPCP
+    }
 
     fn request(&self, options: &mut Vec<u8>) {
         put_option(1, b"x", options);
@@ -153,7 +155,7 @@ fn packets_and_time_move_it_as_the_table_says() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut negotiation = Negotiation::new();
         let mut model = Model { state: 0, left: 0, awaited: false };
-        let (mut manners, mut now) = (Manners::default(), Time::ZERO);
+        let (mut budget, mut now) = (Budget::default(), Time::ZERO);
         for step in 0..2_000 {
             // Now and then nothing is heard for longer than the restart timer runs.
             let draw = random.next_u32();
@@ -164,7 +166,7 @@ fn packets_and_time_move_it_as_the_table_says() {
                 random: &mut |_: &mut [u8]| {},
                 actions: &mut actions,
                 config: &config,
-                manners: &mut manners,
+                budget: &mut budget,
                 limit: 1492,
             };
             let (row, signal) = happen(draw >> 3, &mut model, &mut negotiation, &mut turn);
@@ -172,13 +174,13 @@ fn packets_and_time_move_it_as_the_table_says() {
             let codes: Vec<u8> = actions
                 .iter()
                 .map(|action| match action {
-                    Action::Send(octets) => octets[2],
+                    Action::Send(bytes) => bytes[2],
                     other => panic!("{other:?}"),
                 })
                 .collect();
             let seen = (codes, signal);
             assert_eq!(seen, expected, "seed {seed}, step {step}: {row} in state {state}");
-            assert_eq!(negotiation.state(), State::ALL[model.state], "{row} in state {state}");
+            assert_eq!(negotiation.state(), STATES[model.state], "{row} in state {state}");
             assert_eq!(negotiation.deadline.is_some(), negotiation.state().has_timer());
             visited.insert((row, state));
         }

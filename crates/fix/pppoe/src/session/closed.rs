@@ -93,7 +93,7 @@ pub enum Waiting {
 pub struct Demanded {
     pub protocol: u16,
     /// CHAP: the algorithm.
-    pub algorithm: Option<u8>,
+    pub(crate) algorithm: Option<u8>,
 }
 
 impl fmt::Display for Demanded {
@@ -217,7 +217,7 @@ impl fmt::Display for Closed {
                     Phase::Lcp => " while LCP was negotiated",
                     Phase::Auth => " during authentication",
                     Phase::Network => " while addresses were negotiated",
-                    Phase::Open | Phase::Closed => "",
+                    Phase::Discovery | Phase::Open | Phase::Closed => "",
                 })?;
                 said(message, f)?;
                 match phase {

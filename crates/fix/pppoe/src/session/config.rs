@@ -106,14 +106,17 @@ impl Timers {
     };
 }
 
-/// Where a session is. The words are those of `rxlane.pppoe/1`.
+/// Where a session is, or a client. The words are those of `rxlane.pppoe/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
+    /// Of a client that looks for a concentrator.
+    Discovery,
     Lcp,
     Auth,
     Network,
     /// At least one is up.
     Open,
+    /// There is no session; of a client: until the next attempt, until the line is there, or for good.
     Closed,
 }
 
@@ -191,6 +194,7 @@ impl Phase {
     /// The word of `rxlane.pppoe/1`.
     pub const fn name(self) -> &'static str {
         match self {
+            Phase::Discovery => "discovery",
             Phase::Lcp => "lcp",
             Phase::Auth => "auth",
             Phase::Network => "network",

@@ -5,14 +5,14 @@
 //! was granted is the caller's to keep. A session that is not open is not handed over: its host begins again.
 
 use super::machine::Machine;
-use super::network::Network;
-use super::{Config, Grant, Phase, Role, Session};
+use super::network::{Layer3, Network};
+use super::{Config, Family, Grant, Phase, Role, Session};
 use crate::automaton::State;
 use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::lcp::{LEAST_MRU, Lcp, Peer};
 use crate::negotiation::Negotiation;
-use crate::turn::Manners;
+use crate::turn::Budget;
 use crate::{Random, Time, draw};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,7 +39,11 @@ impl Session {
         if machine.phase != Phase::Open || !matches!(self.config.role, Role::Concentrator(_)) {
             return None;
         }
-        let (lcp, ipcp, ipv6cp) = (&machine.lcp, machine.ipcp.as_ref(), machine.ipv6cp.as_ref());
+        let lcp = &machine.lcp;
+        let identifier = |family| {
+            let network = machine.network(family).filter(|network| network.up)?;
+            Some(network.negotiation.identifier())
+        };
         Some(Handover {
             mru: lcp.own_mru(),
             magic: lcp.magic,
@@ -50,10 +54,8 @@ impl Session {
                 machine.keepalive.identifier,
                 machine.reject_identifier,
             ],
-            ipcp: ipcp.filter(|network| network.up).map(|network| network.negotiation.identifier()),
-            ipv6cp: ipv6cp
-                .filter(|network| network.up)
-                .map(|network| (network.negotiation.identifier(), network.layer.result().peer)),
+            ipcp: identifier(Family::Ipv4),
+            ipv6cp: identifier(Family::Ipv6).zip(machine.ipv6().map(|up| up.peer)),
         })
     }
 
@@ -78,123 +80,65 @@ impl Session {
         machine.lcp_negotiation = Negotiation::resumed(State::Opened, lcp_identifier);
         machine.reject_identifier = reject_identifier;
         machine.phase = Phase::Open;
-        machine.ipcp = match ipcp {
-            Some(identifier) => Ipcp::resumed(grant).map(|layer| Network::resumed(layer, true, identifier)),
-            None => Ipcp::concentrator(grant).map(|layer| Network::resumed(layer, false, 0)),
-        };
-        machine.ipv6cp = grant.ipv6.map(|(own, suggestion)| {
+        let ipv4 = if ipcp.is_some() { Ipcp::resumed(grant) } else { Ipcp::concentrator(grant) };
+        let ipv4 =
+            ipv4.map(|layer| Network::resumed(Layer3::Ipv4(layer), ipcp.is_some(), ipcp.unwrap_or_default()));
+        let ipv6 = grant.ipv6.map(|(own, suggestion)| {
             let (identifier, peer) = ipv6cp.unwrap_or_default();
-            Network::resumed(Ipv6cp::resumed(own, suggestion, peer), ipv6cp.is_some(), identifier)
+            let layer = Layer3::Ipv6(Ipv6cp::resumed(own, suggestion, peer));
+            Network::resumed(layer, ipv6cp.is_some(), identifier)
         });
+        machine.networks = [ipv4, ipv6];
         machine.keepalive.start(now);
         machine.keepalive.identifier = echo;
         let share = u32::from(u16::from_be_bytes(draw(random)));
         let ago = config.timers.echo.saturating_mul(share) / u32::from(u16::MAX);
         machine.keepalive.heard_at(now.saturating_sub(ago));
-        Some(Session { config, machine, manners: Manners::default() })
+        Some(Session { config, machine, budget: Budget::default() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Action, Concentrator, Host, Method, Timers, Verdict};
-    use std::net::Ipv4Addr;
+    use crate::session::Action;
+    use crate::tests::line::{Line, concentrator, grant};
     use std::time::Duration;
-
-    fn config(role: Role) -> Arc<Config> {
-        Arc::new(Config { role, timers: Timers::DEFAULT })
-    }
-
-    fn grant() -> Grant {
-        let ipv4 = Some((Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)));
-        Grant { ipv4, dns: [None; 2], ipv6: Some((1, 7)) }
-    }
-
-    /// Carries packets between both ends until nobody has any.
-    fn talk(now: Time, ends: &mut [Session; 2], first: [Vec<Action>; 2], seed: &mut u8) -> Vec<Action> {
-        let mut random = |octets: &mut [u8]| {
-            octets.iter_mut().for_each(|octet| {
-                *seed = seed.wrapping_mul(29).wrapping_add(17);
-                *octet = *seed;
-            })
-        };
-        let (mut todo, mut rest) = (first.map(std::collections::VecDeque::from), Vec::new());
-        while let Some(from) = (0..2).find(|end| !todo[*end].is_empty()) {
-            let mut actions = Vec::new();
-            let to = match todo[from].pop_front().unwrap() {
-                Action::Send(packet) => {
-                    ends[1 - from].receive(now, &packet, &mut random, &mut actions);
-                    1 - from
-                }
-                Action::Authenticate(claim) => {
-                    let proof = claim.proof(b"secret").unwrap();
-                    let verdict = Verdict::Accepted { grant: grant(), proof, message: Vec::new() };
-                    ends[from].authenticated(now, verdict, &mut random, &mut actions);
-                    from
-                }
-                other => {
-                    rest.push(other);
-                    from
-                }
-            };
-            todo[to].extend(actions);
-        }
-        rest
-    }
 
     #[test]
     fn an_open_session_goes_on_in_another_process() {
-        let methods = vec![Method::ChapMd5];
-        let server =
-            config(Role::Concentrator(Concentrator { name: b"ac".to_vec(), methods: methods.clone() }));
-        let (user, secret, ipv4) = (b"u".to_vec(), b"secret".to_vec(), Some(Ipv4Addr::UNSPECIFIED));
-        let host = config(Role::Host(Host { user, secret, methods, ipv4, dns: false, ipv6: Some(0) }));
-        let (mut now, mut seed) = (Duration::from_secs(100), 1);
-        let mut random = |octets: &mut [u8]| octets.fill(0x5a);
-        let mut ends = [
-            Session::new(server.clone(), 1492, &mut random),
-            Session::new(host, 1480, &mut |octets: &mut [u8]| octets.fill(3)),
-        ];
-        assert_eq!(ends[0].handover(), None, "not open");
-        let mut first = [Vec::new(), Vec::new()];
-        ends[0].start(now, &mut random, &mut first[0]);
-        ends[1].start(now, &mut |octets: &mut [u8]| octets.fill(3), &mut first[1]);
-        talk(now, &mut ends, first, &mut seed);
-        assert_eq!((ends[0].phase(), ends[1].phase()), (Phase::Open, Phase::Open));
-        assert_eq!(ends[1].handover(), None, "a host's");
+        let methods = [crate::session::Method::ChapMd5];
+        let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
+        let mut line = Line::new_with_mru(1480, &methods);
+        assert_eq!(line.ends[1].session.handover(), None, "not open");
+        line.start();
+        assert!(line.is_up());
+        assert_eq!(line.ends[0].session.handover(), None, "a host's");
 
-        let handover = ends[0].handover().unwrap();
+        let server = concentrator(&methods);
+        let handover = line.ends[1].session.handover().unwrap();
         let text = serde_json::to_string(&handover).unwrap();
         let handover: Handover = serde_json::from_str(&text).unwrap();
-        let resumed = Session::resume(server.clone(), &handover, &grant(), now, &mut random).unwrap();
+        let mut resume =
+            |handover| Session::resume(server.clone(), &handover, &grant(), line.ends[1].now, &mut random);
+        let resumed = resume(handover).unwrap();
+        let former = &line.ends[1].session;
         assert_eq!(
             (resumed.ipv4(), resumed.ipv6(), resumed.peer_mru()),
-            (ends[0].ipv4(), ends[0].ipv6(), 1480)
+            (former.ipv4(), former.ipv6(), 1480)
         );
         assert_eq!(resumed.handover(), Some(handover));
-        ends[0] = resumed;
+        assert!(resume(Handover { ipcp: None, ipv6cp: None, ..handover }).is_none());
+        assert!(resume(Handover { peer_mru: 0, ..handover }).is_none());
+        line.ends[1].session = resumed;
+        line.ends.iter_mut().for_each(|end| end.actions.clear());
         // Its echoes are answered, and it answers those of the host: the magic numbers are right.
-        for _ in 0..20 {
-            now += Duration::from_secs(10);
-            for end in 0..2 {
-                let mut actions = [Vec::new(), Vec::new()];
-                ends[end].tick(now, &mut random, &mut actions[end]);
-                assert!(talk(now, &mut ends, actions, &mut seed).is_empty());
-            }
-        }
-        assert!(ends[0].round_trip().is_some() && ends[1].round_trip().is_some());
+        line.pass(Duration::from_secs(200));
+        assert!(line.ends.iter().all(|end| end.session.round_trip().is_some() && end.actions.is_empty()));
         // The host ends it, and is understood.
-        let mut actions = [Vec::new(), Vec::new()];
-        ends[1].close(now, &mut random, &mut actions[1]);
-        let rest = talk(now, &mut ends, actions, &mut seed);
-        assert_eq!(rest.iter().filter(|action| matches!(action, Action::Down(_))).count(), 4, "{rest:?}");
-
-        let nothing = Handover { ipcp: None, ipv6cp: None, ..handover };
-        assert!(Session::resume(server.clone(), &nothing, &grant(), now, &mut random).is_none());
-        assert!(
-            Session::resume(server, &Handover { peer_mru: 0, ..handover }, &grant(), now, &mut random)
-                .is_none()
-        );
+        line.ends[0].close();
+        line.talk();
+        let downs = line.ends.iter().flat_map(|end| &end.actions);
+        assert_eq!(downs.filter(|action| matches!(action, Action::Down(_))).count(), 4);
     }
 }

@@ -1,28 +1,34 @@
-//! Whether the peer is still there: Echo-Requests (RFC 1661 section 5.8), only when nothing else was heard. One more measures
-//! the round trip when the session has become open.
+//! The packets of LCP that keep a link rather than negotiate it: Protocol-Reject, Echo, Discard-Request (RFC 1661 sections 5.7
+//! to 5.9), Identification, Time-Remaining (RFC 1570). Echo-Requests are sent only when nothing else was heard; one more
+//! measures the round trip when the session has become open.
 
+use super::machine::Machine;
+use super::{Remark, RoundTrip, Timers};
 use crate::Time;
-use crate::session::{RoundTrip, Timers};
+use crate::control::{ControlError, code};
+use crate::turn::Turn;
 use std::time::Duration;
+use wire::emit::ControlPacket;
+use wire::ppp::PppProtocol;
 
 #[derive(Clone, Debug, Default)]
-pub struct Keepalive {
+pub(crate) struct Keepalive {
     heard: Time,
     /// When the last request was sent, and its identifier.
     sent: Time,
-    pub identifier: u8,
+    pub(crate) identifier: u8,
     awaited: bool,
     /// When a request is to be sent whatever was heard.
     measure: Option<Time>,
     /// Requests in a row behind which nothing was heard.
-    pub unanswered: u32,
+    pub(crate) unanswered: u32,
     running: bool,
-    pub round_trip: Option<RoundTrip>,
+    pub(crate) round_trip: Option<RoundTrip>,
 }
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub(crate) enum Due {
     Nothing,
     /// An Echo-Request with the identifier.
     Echo,
@@ -30,7 +36,7 @@ pub enum Due {
 }
 
 impl Keepalive {
-    pub fn start(&mut self, now: Time) {
+    pub(crate) fn start(&mut self, now: Time) {
         (self.running, self.unanswered, self.awaited, self.heard) = (true, 0, false, now);
     }
 
@@ -39,17 +45,17 @@ impl Keepalive {
         self.heard = moment;
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         (self.running, self.measure) = (false, None);
     }
 
     /// Has the round trip measured by the next [`Keepalive::tick`], which comes when the caller has done what this moment brought
     /// along, setting up an interface for example. Until then no reply is waited for: it would be read late.
-    pub fn measure(&mut self, now: Time) {
+    pub(crate) fn measure(&mut self, now: Time) {
         (self.measure, self.awaited) = (Some(now), false);
     }
 
-    pub fn heard(&mut self, now: Time) {
+    pub(crate) fn heard(&mut self, now: Time) {
         self.heard = self.heard.max(now);
         self.unanswered = 0;
     }
@@ -59,7 +65,7 @@ impl Keepalive {
         (timers.echo / 4).max(Duration::from_secs(1)).min(timers.echo)
     }
 
-    pub fn deadline(&self, timers: &Timers) -> Option<Time> {
+    pub(crate) fn deadline(&self, timers: &Timers) -> Option<Time> {
         self.silence(timers).into_iter().chain(self.measure).min()
     }
 
@@ -74,7 +80,7 @@ impl Keepalive {
         })
     }
 
-    pub fn tick(&mut self, now: Time, timers: &Timers) -> Due {
+    pub(crate) fn tick(&mut self, now: Time, timers: &Timers) -> Due {
         let measures = self.measure.take_if(|measure| *measure <= now).is_some();
         if self.silence(timers).is_none_or(|silence| now < silence) {
             if !measures {
@@ -101,6 +107,61 @@ impl Keepalive {
         if self.awaited && identifier == self.identifier {
             self.awaited = false;
             self.round_trip = Some(RoundTrip { at: now, time: now.saturating_sub(self.sent) });
+        }
+    }
+}
+
+impl Machine {
+    /// Echo-Request to Time-Remaining. All begin with the sender's magic number, which is zero where none was negotiated.
+    pub(super) fn maintain(
+        &mut self,
+        packet: ControlPacket<'_>,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), ControlError> {
+        let ControlPacket { code, identifier, data } = packet;
+        let Some((magic, rest)) = data.split_first_chunk::<4>() else {
+            return Err(ControlError::Data { code, found: data.len(), least: 4 });
+        };
+        // RFC 1661 section 6.4: who hears its own magic number hears itself. It says nothing about the peer.
+        if self.lcp.magic != 0 && u32::from_be_bytes(*magic) == self.lcp.magic {
+            turn.remark(Remark::OwnEcho);
+            return Ok(());
+        }
+        self.keepalive.heard(turn.now);
+        if !self.lcp_negotiation.is_open() {
+            return Ok(());
+        }
+        match code {
+            code::ECHO_REQUEST => {
+                let reply = [&self.lcp.magic.to_be_bytes()[..], rest].concat();
+                turn.send_cut(PppProtocol::LCP, code::ECHO_REPLY, identifier, &reply);
+            }
+            code::ECHO_REPLY => self.keepalive.replied(turn.now, identifier),
+            code::IDENTIFICATION => turn.remark(Remark::Identification { message: rest.to_vec() }),
+            code::TIME_REMAINING => {
+                let Some((seconds, message)) = rest.split_first_chunk::<4>() else {
+                    return Err(ControlError::Data { code, found: data.len(), least: 8 });
+                };
+                let seconds = u32::from_be_bytes(*seconds);
+                turn.remark(Remark::TimeRemaining { seconds, message: message.to_vec() });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn send_echo(&self, turn: &mut Turn<'_>) {
+        let magic = self.lcp.magic.to_be_bytes();
+        turn.send(PppProtocol::LCP, code::ECHO_REQUEST, self.keepalive.identifier, &magic);
+    }
+
+    /// Rejects a protocol, with as much of the packet as the peer receives (RFC 1661 section 5.7).
+    pub(super) fn reject_protocol(&mut self, protocol: PppProtocol, data: &[u8], turn: &mut Turn<'_>) {
+        turn.remark(Remark::UnknownProtocol { protocol });
+        if turn.may_answer() {
+            self.reject_identifier = self.reject_identifier.wrapping_add(1);
+            let rejected = [&protocol.0.to_be_bytes()[..], data].concat();
+            turn.send_cut(PppProtocol::LCP, code::PROTOCOL_REJECT, self.reject_identifier, &rejected);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! up, down or finished.
 
 use super::keepalive::{Due, Keepalive};
-use super::network::Network;
+use super::network::{Layer3, Network};
 use super::{Action, Closed, Config, Family, NetworkFailure, Phase, Remark, Role, Verdict};
 use crate::Time;
 use crate::authentication::{Authenticator, Outcome, Peer};
@@ -22,38 +22,36 @@ pub(super) enum Authentication {
 }
 
 pub(super) struct Machine {
-    pub phase: Phase,
-    pub lcp: Lcp,
+    pub(crate) phase: Phase,
+    pub(crate) lcp: Lcp,
     pub(crate) lcp_negotiation: Negotiation,
-    pub authentication: Option<Authentication>,
-    /// `None`: not wanted, or not yet.
-    pub ipcp: Option<Network<Ipcp>>,
-    pub ipv6cp: Option<Network<Ipv6cp>>,
-    pub keepalive: Keepalive,
+    pub(crate) authentication: Option<Authentication>,
+    /// By [`Family`]; `None`: not wanted, or not yet.
+    pub(crate) networks: [Option<Network>; 2],
+    pub(crate) keepalive: Keepalive,
     /// When the phase has lasted too long.
-    pub until: Option<Time>,
-    pub reason: Option<Box<Closed>>,
-    pub over: bool,
+    pub(crate) until: Option<Time>,
+    pub(crate) reason: Option<Box<Closed>>,
+    pub(crate) over: bool,
     /// The peer sent an LCP packet.
-    pub heard: bool,
+    pub(crate) heard: bool,
     /// How often the peer started LCP anew since the session was open last.
-    pub restarts: u16,
+    pub(crate) restarts: u16,
     /// How often a network protocol came up since `rises_since`, seconds.
     pub(crate) rises: u16,
     pub(crate) rises_since: u32,
-    pub serial: u32,
+    pub(crate) serial: u32,
     pub(crate) reject_identifier: u8,
 }
 
 impl Machine {
-    pub fn new(mru: u16) -> Machine {
+    pub(crate) fn new(mru: u16) -> Machine {
         Machine {
             phase: Phase::Lcp,
             lcp: Lcp::new(mru),
             lcp_negotiation: Negotiation::new(),
             authentication: None,
-            ipcp: None,
-            ipv6cp: None,
+            networks: [None, None],
             keepalive: Keepalive::default(),
             until: None,
             reason: None,
@@ -67,7 +65,7 @@ impl Machine {
         }
     }
 
-    pub fn deadline(&self, config: &Config) -> Option<Time> {
+    pub(crate) fn deadline(&self, config: &Config) -> Option<Time> {
         if self.over {
             return None;
         }
@@ -76,26 +74,23 @@ impl Machine {
             Some(Authentication::Authenticator(authenticator)) => authenticator.deadline,
             None => None,
         };
-        let networks = [
-            self.ipcp.as_ref().and_then(|network| network.negotiation.deadline),
-            self.ipv6cp.as_ref().and_then(|network| network.negotiation.deadline),
-        ];
+        let networks = self.networks.iter().flatten().map(|network| network.negotiation.deadline);
         let others = [
             self.lcp_negotiation.deadline,
             authentication,
             self.until,
             self.keepalive.deadline(&config.timers),
         ];
-        networks.into_iter().chain(others).flatten().min()
+        networks.chain(others).flatten().min()
     }
 
     /// Bytes behind the protocol field that the peer receives. What negotiates LCP has to be received whatever was agreed
     /// to (RFC 1661 section 6.1), and PPPoE carries no more than discovery agreed to.
-    pub fn limit(&self) -> u16 {
+    pub(crate) fn limit(&self) -> u16 {
         if self.lcp_negotiation.is_open() { self.lcp.peer_mru() } else { self.lcp.own_mru() }
     }
 
-    pub fn start(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn start(&mut self, turn: &mut Turn<'_>) {
         if self.lcp_negotiation.state() != State::Initial || self.over {
             return;
         }
@@ -105,11 +100,7 @@ impl Machine {
         self.lcp_negotiation.event(&mut self.lcp, Event::Up, turn);
     }
 
-    pub fn close(&mut self, turn: &mut Turn<'_>) {
-        self.terminate(Closed::Asked, turn);
-    }
-
-    pub fn tick(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn tick(&mut self, turn: &mut Turn<'_>) {
         if self.over {
             return;
         }
@@ -174,7 +165,7 @@ impl Machine {
         }
     }
 
-    pub fn receive(&mut self, packet: &[u8], turn: &mut Turn<'_>) {
+    pub(crate) fn receive(&mut self, packet: &[u8], turn: &mut Turn<'_>) {
         if self.over {
             return;
         }
@@ -298,16 +289,11 @@ impl Machine {
                 self.finish(turn);
             }
             Some(Signal::Failed(failure)) => {
-                let reason = match failure {
-                    Failure::Looped => Closed::Looped,
-                    Failure::MethodRefused => Closed::MethodRefused,
-                    Failure::MethodNotAllowed(_) => self.no_lcp(turn),
-                    Failure::NoAgreement | Failure::NoAddress | Failure::PeersAddress => {
-                        match self.no_lcp(turn) {
-                            reason @ Closed::MethodNotAllowed { .. } => reason,
-                            _ => Closed::NoAgreement,
-                        }
-                    }
+                let reason = match (failure, self.no_lcp(turn)) {
+                    (Failure::Looped, _) => Closed::Looped,
+                    (Failure::MethodRefused, _) => Closed::MethodRefused,
+                    (_, reason @ Closed::MethodNotAllowed { .. }) => reason,
+                    _ => Closed::NoAgreement,
                 };
                 self.terminate(reason, turn);
             }
@@ -376,7 +362,7 @@ impl Machine {
         match (&mut self.authentication, &turn.config.role) {
             (Some(Authentication::Peer(peer)), Role::Host(host)) => {
                 match peer.receive(protocol, packet, host, turn)? {
-                    Outcome::Going => {}
+                    Outcome::Pending => {}
                     Outcome::Accepted(message) => {
                         if !message.is_empty() {
                             turn.remark(Remark::Welcome { message });
@@ -397,7 +383,7 @@ impl Machine {
         Ok(())
     }
 
-    pub fn authenticated(&mut self, verdict: Verdict, turn: &mut Turn<'_>) {
+    pub(crate) fn authenticated(&mut self, verdict: Verdict, turn: &mut Turn<'_>) {
         let Some(Authentication::Authenticator(authenticator)) = &mut self.authentication else { return };
         if self.over || self.phase != Phase::Auth {
             return;
@@ -405,9 +391,9 @@ impl Machine {
         match verdict {
             Verdict::Accepted { grant, proof, message } => {
                 if authenticator.accept(&proof, &message, turn) {
-                    self.ipcp = Ipcp::concentrator(&grant).map(|layer| Network::open(layer, turn));
-                    self.ipv6cp = grant.ipv6.map(|(own, peer)| Network::open(Ipv6cp::new(own, peer), turn));
-                    self.networks_begun(turn);
+                    let ipcp = Ipcp::concentrator(&grant).map(Layer3::Ipv4);
+                    let ipv6cp = grant.ipv6.map(|(own, peer)| Layer3::Ipv6(Ipv6cp::new(own, peer)));
+                    self.begin_networks([ipcp, ipv6cp], turn);
                 }
             }
             Verdict::Refused { message } => {

@@ -1,7 +1,7 @@
 //! The network protocols of a session: their negotiation, and what became of it. One's end is not the other's.
 
 use super::machine::Machine;
-use super::{Action, Closed, Family, NetworkFailure, Phase, Remark, Role};
+use super::{Action, Closed, Family, Ipv4, Ipv6, NetworkFailure, Phase, Remark, Role};
 use crate::automaton::{Event, State};
 use crate::control::ControlError;
 use crate::ipcp::Ipcp;
@@ -14,62 +14,107 @@ use wire::ppp::PppProtocol;
 /// How long the network protocols' coming up is counted, seconds.
 const RISES_WITHIN: u32 = 60;
 
-pub struct Network<L> {
-    pub negotiation: Negotiation,
-    pub layer: L,
-    pub failure: NetworkFailure,
-    /// Whether it was said to be up.
-    pub up: bool,
+pub(super) enum Layer3 {
+    Ipv4(Ipcp),
+    Ipv6(Ipv6cp),
 }
 
-impl<L: Layer> Network<L> {
+impl Layer3 {
+    fn as_layer(&mut self) -> &mut dyn Layer {
+        match self {
+            Layer3::Ipv4(ipcp) => ipcp,
+            Layer3::Ipv6(ipv6cp) => ipv6cp,
+        }
+    }
+}
+
+pub(super) struct Network {
+    pub(super) negotiation: Negotiation,
+    layer: Layer3,
+    failure: NetworkFailure,
+    /// Whether it was reported to be up.
+    pub(super) up: bool,
+}
+
+impl Network {
     /// Begins to negotiate.
-    pub fn open(mut layer: L, turn: &mut Turn<'_>) -> Network<L> {
-        layer.reset(turn);
-        let mut negotiation = Negotiation::new();
-        negotiation.event(&mut layer, Event::Open, turn);
-        negotiation.event(&mut layer, Event::Up, turn);
-        Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up: false }
+    pub(super) fn open(layer: Layer3, turn: &mut Turn<'_>) -> Network {
+        let negotiation = Negotiation::new();
+        let mut network = Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up: false };
+        network.layer.as_layer().reset(turn);
+        network.event(Event::Open, turn);
+        network.event(Event::Up, turn);
+        network
     }
 
     /// One of another process: up, or ended so that the peer may begin it anew.
-    pub fn resumed(layer: L, up: bool, identifier: u8) -> Network<L> {
+    pub(super) fn resumed(layer: Layer3, up: bool, identifier: u8) -> Network {
         let state = if up { State::Opened } else { State::Stopped };
         let negotiation = Negotiation::resumed(state, identifier);
         Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up }
     }
 
+    fn event(&mut self, event: Event, turn: &mut Turn<'_>) -> Option<Signal> {
+        self.negotiation.event(self.layer.as_layer(), event, turn)
+    }
+
+    /// What came of it, while it is up.
+    fn result(&self) -> Option<Action> {
+        self.up.then(|| match &self.layer {
+            Layer3::Ipv4(ipcp) => Action::Up4(ipcp.result()),
+            Layer3::Ipv6(ipv6cp) => Action::Up6(ipv6cp.result()),
+        })
+    }
+
     /// Whether it has ended and this end will not try again by itself.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         matches!(self.negotiation.state(), State::Stopped | State::Closed | State::Closing)
     }
 
-    /// Whether it may still come up without the peer beginning it anew.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.up && !self.is_finished()
-    }
-
-    /// Ends it for `failure`.
-    pub fn fail(&mut self, failure: NetworkFailure, event: Event, turn: &mut Turn<'_>) -> Option<Signal> {
-        self.failure = failure;
-        self.negotiation.event(&mut self.layer, event, turn)
+    /// Whether it has ended for something that the peer will hardly change.
+    fn is_hopeless(&self) -> bool {
+        use NetworkFailure::{NoAddress, NoAgreement, PeersAddress, Rejected};
+        self.is_finished() && matches!(self.failure, Rejected | NoAgreement | NoAddress | PeersAddress)
     }
 }
 
 impl Machine {
+    pub(super) fn network(&self, family: Family) -> Option<&Network> {
+        self.networks.get(family as usize)?.as_ref()
+    }
+
+    fn network_mut(&mut self, family: Family) -> Option<&mut Network> {
+        self.networks.get_mut(family as usize)?.as_mut()
+    }
+
+    pub(super) fn ipv4(&self) -> Option<Ipv4> {
+        match self.network(Family::Ipv4)?.result()? {
+            Action::Up4(ipv4) => Some(ipv4),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ipv6(&self) -> Option<Ipv6> {
+        match self.network(Family::Ipv6)?.result()? {
+            Action::Up6(ipv6) => Some(ipv6),
+            _ => None,
+        }
+    }
+
     /// A host's network protocols.
     pub(super) fn begin_network(&mut self, turn: &mut Turn<'_>) {
         if let Role::Host(host) = &turn.config.role {
-            self.ipcp = host.ipv4.map(|address| Network::open(Ipcp::host(address, host.dns), turn));
-            self.ipv6cp = host.ipv6.map(|identifier| Network::open(Ipv6cp::new(identifier, 0), turn));
+            let ipcp = host.ipv4.map(|address| Layer3::Ipv4(Ipcp::host(address, host.dns)));
+            let ipv6cp = host.ipv6.map(|identifier| Layer3::Ipv6(Ipv6cp::new(identifier, 0)));
+            self.begin_networks([ipcp, ipv6cp], turn);
         }
-        self.networks_begun(turn);
     }
 
-    pub(super) fn networks_begun(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn begin_networks(&mut self, layers: [Option<Layer3>; 2], turn: &mut Turn<'_>) {
+        self.networks = layers.map(|layer| layer.map(|layer| Network::open(layer, turn)));
         self.until = Some(turn.now.saturating_add(turn.timers().network));
         self.enter(Phase::Network, turn);
-        if self.ipcp.is_none() && self.ipv6cp.is_none() {
+        if self.networks.iter().all(Option::is_none) {
             self.terminate(self.no_network(), turn);
         }
     }
@@ -80,19 +125,19 @@ impl Machine {
         data: &[u8],
         turn: &mut Turn<'_>,
     ) -> Result<(), ControlError> {
-        match (protocol, &mut self.ipcp, &mut self.ipv6cp) {
-            (PppProtocol::IPCP, Some(network), _) => {
+        let family = match protocol {
+            PppProtocol::IPV4 | PppProtocol::IPV6 => return Ok(()),
+            PppProtocol::IPCP => Some(Family::Ipv4),
+            PppProtocol::IPV6CP => Some(Family::Ipv6),
+            _ => None,
+        };
+        match family.and_then(|family| Some((family, self.network_mut(family)?))) {
+            Some((family, Network { negotiation, layer, .. })) => {
                 let packet = ControlPacket::parse(data)?;
-                let signal = network.negotiation.receive(&mut network.layer, packet, turn)?;
-                self.network_signal(Family::Ipv4, signal, turn);
+                let signal = negotiation.receive(layer.as_layer(), packet, turn)?;
+                self.network_signal(family, signal, turn);
             }
-            (PppProtocol::IPV6CP, _, Some(network)) => {
-                let packet = ControlPacket::parse(data)?;
-                let signal = network.negotiation.receive(&mut network.layer, packet, turn)?;
-                self.network_signal(Family::Ipv6, signal, turn);
-            }
-            (PppProtocol::IPV4 | PppProtocol::IPV6, ..) => {}
-            _ => self.reject_protocol(protocol, data, turn),
+            None => self.reject_protocol(protocol, data, turn),
         }
         Ok(())
     }
@@ -104,14 +149,14 @@ impl Machine {
         event: Event,
         turn: &mut Turn<'_>,
     ) {
-        let signal = match family {
-            Family::Ipv4 => self.ipcp.as_mut().and_then(|network| network.fail(failure, event, turn)),
-            Family::Ipv6 => self.ipv6cp.as_mut().and_then(|network| network.fail(failure, event, turn)),
-        };
-        self.network_signal(family, signal, turn);
+        if let Some(network) = self.network_mut(family) {
+            network.failure = failure;
+            let signal = network.event(event, turn);
+            self.network_signal(family, signal, turn);
+        }
     }
 
-    pub(super) fn network_signal(&mut self, family: Family, signal: Option<Signal>, turn: &mut Turn<'_>) {
+    fn network_signal(&mut self, family: Family, signal: Option<Signal>, turn: &mut Turn<'_>) {
         match signal {
             None => {}
             Some(Signal::Up) => self.network_up(family, turn),
@@ -141,21 +186,14 @@ impl Machine {
         u32::from(self.rises) > turn.timers().max_configure.saturating_mul(2).max(2)
     }
 
-    pub(super) fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
+    fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
         if self.rises_too_often(turn) {
             self.terminate(Closed::NetworkRestarts { times: self.rises.into() }, turn);
             return;
         }
-        match (family, &mut self.ipcp, &mut self.ipv6cp) {
-            (Family::Ipv4, Some(network), _) => {
-                (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
-                turn.actions.push(Action::Up4(network.layer.result()));
-            }
-            (Family::Ipv6, _, Some(network)) => {
-                (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
-                turn.actions.push(Action::Up6(network.layer.result()));
-            }
-            _ => {}
+        if let Some(network) = self.network_mut(family) {
+            (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
+            turn.actions.extend(network.result());
         }
         self.until = None;
         self.restarts = 0;
@@ -164,16 +202,12 @@ impl Machine {
         self.keepalive.measure(turn.now);
     }
 
-    pub(super) fn network_down(&mut self, family: Family, turn: &mut Turn<'_>) {
-        let (up, failure, negotiation) = match (family, &mut self.ipcp, &mut self.ipv6cp) {
-            (Family::Ipv4, Some(network), _) => (&mut network.up, &mut network.failure, &network.negotiation),
-            (Family::Ipv6, _, Some(network)) => (&mut network.up, &mut network.failure, &network.negotiation),
-            _ => return,
-        };
-        if negotiation.state() == State::Stopping && *failure == NetworkFailure::NoAnswer {
-            *failure = NetworkFailure::PeerEnded;
+    fn network_down(&mut self, family: Family, turn: &mut Turn<'_>) {
+        let Some(network) = self.network_mut(family) else { return };
+        if network.negotiation.state() == State::Stopping && network.failure == NetworkFailure::NoAnswer {
+            network.failure = NetworkFailure::PeerEnded;
         }
-        if std::mem::replace(up, false) {
+        if std::mem::replace(&mut network.up, false) {
             turn.actions.push(Action::Down(family));
         }
         if !self.is_up() && self.phase == Phase::Open {
@@ -184,73 +218,43 @@ impl Machine {
 
     /// Whether the protocol of this family may still come up without the peer beginning it anew.
     pub(super) fn awaits(&self, family: Family) -> bool {
-        match family {
-            Family::Ipv4 => self.ipcp.as_ref().is_some_and(Network::is_awaited),
-            Family::Ipv6 => self.ipv6cp.as_ref().is_some_and(Network::is_awaited),
-        }
+        self.network(family).is_some_and(|network| !network.up && !network.is_finished())
     }
 
-    pub(super) fn is_up(&self) -> bool {
-        self.ipcp.as_ref().is_some_and(|network| network.up)
-            || self.ipv6cp.as_ref().is_some_and(|network| network.up)
+    fn is_up(&self) -> bool {
+        self.networks.iter().flatten().any(|network| network.up)
     }
 
     /// One protocol has ended or failed. The session goes on with the other, and while the peer may begin this one anew.
-    pub(super) fn network_ended(&mut self, family: Family, turn: &mut Turn<'_>) {
-        let of = |failure: Option<NetworkFailure>, finished: Option<bool>| {
-            let hopeless = matches!(
-                failure,
-                Some(
-                    NetworkFailure::Rejected
-                        | NetworkFailure::NoAgreement
-                        | NetworkFailure::NoAddress
-                        | NetworkFailure::PeersAddress
-                )
-            );
-            (failure, finished.is_none_or(|finished| finished && hopeless))
-        };
-        let (failure4, hopeless4) = of(
-            self.ipcp.as_ref().map(|network| network.failure),
-            self.ipcp.as_ref().map(Network::is_finished),
-        );
-        let (failure6, hopeless6) = of(
-            self.ipv6cp.as_ref().map(|network| network.failure),
-            self.ipv6cp.as_ref().map(Network::is_finished),
-        );
-        if let Some(failure) = if family == Family::Ipv4 { failure4 } else { failure6 } {
+    fn network_ended(&mut self, family: Family, turn: &mut Turn<'_>) {
+        if let Some(failure) = self.network(family).map(|network| network.failure) {
             turn.remark(Remark::NetworkFailed { family, failure });
         }
-        if !self.is_up() && hopeless4 && hopeless6 && self.phase != Phase::Closed {
+        let is_hopeless = self.networks.iter().flatten().all(Network::is_hopeless);
+        if is_hopeless && !self.is_up() && self.phase != Phase::Closed {
             self.terminate(self.no_network(), turn);
         }
     }
 
     pub(super) fn tick_networks(&mut self, turn: &mut Turn<'_>) {
-        if let Some(network) = &mut self.ipcp {
-            let signal = network.negotiation.tick(&mut network.layer, turn);
-            self.network_signal(Family::Ipv4, signal, turn);
-        }
-        if let Some(network) = &mut self.ipv6cp {
-            let signal = network.negotiation.tick(&mut network.layer, turn);
-            self.network_signal(Family::Ipv6, signal, turn);
+        for family in [Family::Ipv4, Family::Ipv6] {
+            if let Some(Network { negotiation, layer, .. }) = self.network_mut(family) {
+                let signal = negotiation.tick(layer.as_layer(), turn);
+                self.network_signal(family, signal, turn);
+            }
         }
     }
 
     pub(super) fn networks_down(&mut self, turn: &mut Turn<'_>) {
-        for (up, family) in [
-            (self.ipcp.take().is_some_and(|network| network.up), Family::Ipv4),
-            (self.ipv6cp.take().is_some_and(|network| network.up), Family::Ipv6),
-        ] {
-            if up {
+        for (network, family) in self.networks.iter_mut().zip([Family::Ipv4, Family::Ipv6]) {
+            if network.take().is_some_and(|network| network.up) {
                 turn.actions.push(Action::Down(family));
             }
         }
     }
 
     pub(super) fn no_network(&self) -> Closed {
-        Closed::NoNetwork {
-            ipv4: self.ipcp.as_ref().map(|network| network.failure),
-            ipv6: self.ipv6cp.as_ref().map(|network| network.failure),
-        }
+        let failure = |family| self.network(family).map(|network| network.failure);
+        Closed::NoNetwork { ipv4: failure(Family::Ipv4), ipv6: failure(Family::Ipv6) }
     }
 }

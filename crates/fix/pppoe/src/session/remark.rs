@@ -30,10 +30,7 @@ pub enum Remark {
     /// A packet that breaks the rules was dropped.
     Malformed { protocol: PppProtocol, error: ControlError },
     /// A packet with a compressed or otherwise bad protocol field was dropped (RFC 2516 section 7).
-    BadProtocolField {
-        /// Its first byte.
-        first: u8,
-    },
+    BadProtocolField { first: u8 },
     /// A packet of a protocol that this end does not speak was rejected.
     UnknownProtocol { protocol: PppProtocol },
     /// An answer was not sent, since the peer could not receive it whole.

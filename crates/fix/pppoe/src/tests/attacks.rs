@@ -1,55 +1,16 @@
 //! Attacks on a PPP session, by the numbers of the project's list.
 
 use super::line::{
-    End, Line, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
-    parts, verdict,
+    CHAP, End, IPCP, IPV6CP, LCP, Line, PAP, SECRET, SUBSCRIBER, after_lcp, agree, answers, concentrator,
+    grant, host, of_host, packet, parts, verdict,
 };
-use crate::session::{
-    Action, Claim, Closed, Config, Demanded, Family, Method, NetworkFailure, Phase, Verdict,
-};
+use crate::session::{Action, Claim, Closed, Demanded, Family, Method, NetworkFailure, Phase, Verdict};
 use crate::{chap, ms_chap, pap};
-use std::sync::Arc;
 use std::time::Duration;
 
-const LCP: u16 = 0xc021;
-const PAP: u16 = 0xc023;
-const CHAP: u16 = 0xc223;
-const IPCP: u16 = 0x8021;
-const IPV6CP: u16 = 0x8057;
-
-/// A line that is up, with what was done until then forgotten.
-fn up(methods: &[Method]) -> Line {
-    let all = [Method::MsChapV2, Method::ChapMd5, Method::Pap];
-    let mut line =
-        Line::new(of_host(host(&all)), of_concentrator(concentrator(methods)), Trouble::default(), 11);
-    line.start();
-    assert!(line.run(Duration::from_secs(1), Line::is_up));
-    line.run(line.now + Duration::from_millis(100), |_| false);
-    line.ends.iter_mut().for_each(|end| end.actions.clear());
-    line
-}
-
-/// A session whose LCP a scripted peer has agreed to, with `options` in the peer's request.
-fn after_lcp(config: Arc<Config>, options: &[u8]) -> End {
-    let mut end = End::new(config, 12);
-    end.start();
-    agree(&mut end, LCP);
-    end.receive(&packet(LCP, 1, 77, options));
-    end
-}
-
-/// Agrees to the last Configure-Request of a protocol.
-fn agree(end: &mut End, protocol: u16) {
-    let sent = end.sent();
-    let request = sent.iter().rev().find(|sent| parts(sent).0 == protocol && parts(sent).1 == 1);
-    let (_, _, identifier, options) = parts(request.expect("a request"));
-    end.receive(&packet(protocol, 2, identifier, options));
-}
-
 fn sent_of(end: &mut End, protocol: u16) -> Vec<(u8, u8, Vec<u8>)> {
-    let sent = end.sent();
-    let parts = sent.iter().map(|sent| parts(sent)).filter(|parts| parts.0 == protocol);
-    parts.map(|(_, code, identifier, data)| (code, identifier, data.to_vec())).collect()
+    let sent = answers(end).into_iter().filter(|answer| answer.0 == protocol);
+    sent.map(|(_, code, identifier, data)| (code, identifier, data)).collect()
 }
 
 /// Attack 2: zero-length and oversized options in LCP, IPCP and IPV6CP.
@@ -66,7 +27,7 @@ fn options_that_do_not_fit_are_dropped_and_named() {
         for end in 0..2 {
             for protocol in [LCP, IPCP, IPV6CP] {
                 for code in 1..=4 {
-                    let mut line = up(&[Method::Pap]);
+                    let mut line = Line::up(&[Method::Pap]);
                     let end = &mut line.ends[end];
                     // Answers are looked at only while one is awaited, so these come as requests when open.
                     end.receive(&packet(protocol, code, 1, options));
@@ -79,7 +40,7 @@ fn options_that_do_not_fit_are_dropped_and_named() {
         }
         // A packet whose own length lies.
         for length in [0_u16, 3, 9, 0xffff] {
-            let mut line = up(&[Method::Pap]);
+            let mut line = Line::up(&[Method::Pap]);
             let lie = [&LCP.to_be_bytes()[..], &[1, 1], &length.to_be_bytes(), b"\x05\x04"].concat();
             line.ends[0].receive(&lie);
             assert!(line.ends[0].sent().is_empty() && line.ends[0].remarks().len() == 1);
@@ -90,18 +51,18 @@ fn options_that_do_not_fit_are_dropped_and_named() {
 /// Attack 5: compressed protocol field. It is dropped, and no option that would allow it is agreed to or asked for.
 #[test]
 fn compressed_protocol_fields_are_dropped() {
-    let mut line = up(&[Method::Pap]);
-    for octets in
+    let mut line = Line::up(&[Method::Pap]);
+    for bytes in
         [&b"\x21\x45\x00\x00\x14"[..], b"\xff\x03\xc0\x21\x09\x01\x00\x08\0\0\0\0", b"\xc0", b"\xc0\x20", b""]
     {
-        line.ends[0].receive(octets);
-        assert!(line.ends[0].sent().is_empty(), "{octets:?}");
+        line.ends[0].receive(bytes);
+        assert!(line.ends[0].sent().is_empty(), "{bytes:?}");
     }
     assert_eq!(line.ends[0].remarks().len(), 1, "told once");
     assert!(line.is_up());
 
-    for (_, from, octets) in &line.trace {
-        let (protocol, code, _, data) = parts(octets);
+    for (from, bytes) in &line.trace {
+        let (protocol, code, _, data) = parts(bytes);
         if (protocol, code) == (LCP, 1) {
             assert!(
                 !data.windows(2).any(|pair| [[7, 2], [8, 2], [2, 6]].contains(&[pair[0], pair[1]])),
@@ -168,10 +129,9 @@ fn methods_that_are_not_allowed_are_never_used() {
     assert!(expected.to_string().contains("demands PAP"), "{expected}");
     assert!(end.remarks()[0].contains("demands PAP"));
 
-    let all = [Method::ChapMd5];
-    let mut line = Line::new(of_host(host(&all)), of_concentrator(concentrator(&all)), Trouble::default(), 2);
+    let mut line = Line::new(of_host(host(&[Method::ChapMd5])), concentrator(&[Method::ChapMd5]));
     line.start();
-    assert!(line.run(Duration::from_secs(1), Line::is_up));
+    assert!(line.is_up());
     let host_end = &mut line.ends[0];
     host_end.receive(&packet(LCP, 1, 9, &demand(Method::Pap)));
     let sent = host_end.sent();
@@ -192,7 +152,7 @@ fn challenge(end: &mut End) -> (u8, Vec<u8>) {
 #[test]
 fn challenges_are_not_reflected() {
     for method in [Method::ChapMd5, Method::MsChapV2] {
-        let mut end = after_lcp(of_concentrator(concentrator(&[method])), b"");
+        let mut end = after_lcp(concentrator(&[method]), b"");
         let (identifier, value) = challenge(&mut end);
         end.receive(&packet(CHAP, chap::CHALLENGE, identifier, &chap::value(&value, b"ac")));
         end.receive(&packet(CHAP, chap::CHALLENGE, 200, &chap::value(&[7; 16], b"ac")));
@@ -219,7 +179,7 @@ fn challenges_are_not_reflected() {
 #[test]
 fn challenges_are_good_for_one_claim() {
     let mut seen = std::collections::HashSet::new();
-    let mut end = after_lcp(of_concentrator(concentrator(&[Method::ChapMd5])), b"");
+    let mut end = after_lcp(concentrator(&[Method::ChapMd5]), b"");
     let (first, old) = challenge(&mut end);
     seen.insert(old.clone());
     let mut last = (first, old.clone());
@@ -256,7 +216,7 @@ fn endless_refusals_end() {
     // LCP: every request is nak'ed with another magic number or MRU, or rejected, or both ends' patience is tried.
     let refusals: [(u8, &[u8]); 4] =
         [(3, b"\x05\x06\x01\x02\x03\x04"), (3, b"\x01\x04\x02\x00"), (3, b"\x63\x02"), (3, b"")];
-    for config in [of_host(host(&[])), of_concentrator(concentrator(&[Method::Pap]))] {
+    for config in [of_host(host(&[])), concentrator(&[Method::Pap])] {
         for (code, options) in refusals {
             let mut end = End::new(config.clone(), 1);
             end.start();
@@ -306,7 +266,7 @@ fn endless_refusals_end() {
     assert!(matches!(closed, Closed::NoAnswer { heard: true, .. }), "{closed:?}");
     assert!(closed.to_string().contains("though it sends LCP packets"), "{closed}");
     // IPCP: a subscriber that insists on another address loses IPv4, not IPv6.
-    let mut line = up(&[Method::Pap]);
+    let mut line = Line::up(&[Method::Pap]);
     let end = &mut line.ends[1];
     for identifier in 0..50 {
         end.receive(&packet(IPCP, 1, identifier, b"\x03\x06\xcb\x00\x71\x01"));
@@ -326,7 +286,7 @@ fn endless_refusals_end() {
 fn a_restart_of_lcp_begins_everything_anew() {
     for method in [Method::Pap, Method::ChapMd5, Method::MsChapV2] {
         for restarted in 0..2 {
-            let mut line = up(&[method]);
+            let mut line = Line::up(&[method]);
             let end = &mut line.ends[restarted];
             end.receive(&packet(LCP, 1, 200, b"\x01\x04\x05\xd4\x05\x06\x01\x02\x03\x04"));
             assert!(end.actions.contains(&Action::Down(Family::Ipv4)));
@@ -347,7 +307,7 @@ fn a_restart_of_lcp_begins_everything_anew() {
         }
     }
     // A verdict on a claim of before the restart is no verdict on what comes after it.
-    let mut end = after_lcp(of_concentrator(concentrator(&[Method::Pap])), b"");
+    let mut end = after_lcp(concentrator(&[Method::Pap]), b"");
     end.sent();
     end.receive(&packet(PAP, pap::REQUEST, 1, &pap::request(b"user@isp", SECRET)));
     let late = end.claims().pop().expect("a claim");
@@ -360,7 +320,7 @@ fn a_restart_of_lcp_begins_everything_anew() {
     assert!(matches!(verdict(&claim), Verdict::Refused { .. }));
 
     // Who does nothing else is sent away.
-    let mut line = up(&[Method::Pap]);
+    let mut line = Line::up(&[Method::Pap]);
     let end = &mut line.ends[1];
     for identifier in 0..20 {
         if end.closed().is_some() || end.phase() == Phase::Closed {
@@ -376,7 +336,7 @@ fn a_restart_of_lcp_begins_everything_anew() {
 /// A peer that begins IPCP anew without end, and comes up each time, is sent away: every cycle costs routes and name servers.
 #[test]
 fn a_restart_of_ipcp_without_end_ends_the_session() {
-    let mut line = up(&[Method::Pap]);
+    let mut line = Line::up(&[Method::Pap]);
     let end = &mut line.ends[1];
     for identifier in 0..100 {
         // As fast as answers are sent at all.
@@ -396,11 +356,12 @@ fn a_restart_of_ipcp_without_end_ends_the_session() {
 #[test]
 fn a_restart_of_lcp_ends_well_between_honest_ends() {
     for restarted in 0..2 {
-        let mut line = up(&[Method::ChapMd5]);
+        let mut line = Line::up(&[Method::ChapMd5]);
         line.ends[restarted].receive(&packet(LCP, 6, 200, b""));
         assert_eq!(line.ends[restarted].phase(), Phase::Lcp);
-        line.collect();
-        assert!(line.run(line.now + Duration::from_secs(10), Line::is_up), "{:?}", line.ends[1].actions);
+        line.talk();
+        line.pass(Duration::from_secs(10));
+        assert!(line.is_up(), "{:?}", line.ends[1].actions);
     }
 }
 
@@ -412,7 +373,7 @@ fn repeated_authentication_changes_nothing() {
         proof: claim.proof(SECRET).expect("the secret"),
         message: b"hello".to_vec(),
     };
-    let mut end = after_lcp(of_concentrator(concentrator(&[Method::Pap])), b"");
+    let mut end = after_lcp(concentrator(&[Method::Pap]), b"");
     end.sent();
     let request = |identifier| packet(PAP, pap::REQUEST, identifier, &pap::request(b"user@isp", SECRET));
     end.receive(&request(1));
@@ -436,13 +397,11 @@ fn repeated_authentication_changes_nothing() {
     assert!(end.sent().len() <= 16, "so many a second");
 
     for method in [Method::ChapMd5, Method::MsChapV2] {
-        let mut line = up(&[method]);
+        let mut line = Line::up(&[method]);
         let of = |from: usize, code: u8| {
-            let parts =
-                line.trace.iter().rev().find(|(_, end, octets)| {
-                    *end == from && (parts(octets).0, parts(octets).1) == (CHAP, code)
-                });
-            parts.expect("a packet").2.clone()
+            let is_it = |sent: &[u8]| (parts(sent).0, parts(sent).1) == (CHAP, code);
+            let found = line.trace.iter().rev().find(|(end, sent)| *end == from && is_it(sent));
+            found.expect("a packet").1.clone()
         };
         let (response, success) = (of(0, chap::RESPONSE), of(1, chap::SUCCESS));
         for _ in 0..3 {
@@ -484,7 +443,7 @@ fn an_impostor_is_found_out() {
 /// One network protocol's end does not end the other, unknown ones do no harm, and with none left it is over.
 #[test]
 fn network_protocols_end_one_by_one() {
-    let mut line = up(&[Method::Pap]);
+    let mut line = Line::up(&[Method::Pap]);
     let end = &mut line.ends[0];
     end.receive(&packet(0x80fd, 1, 1, b"\x12\x06\0\0\0\x40"));
     assert_eq!(sent_of(end, LCP), [(8, 1, b"\x80\xfd\x01\x01\x00\x0a\x12\x06\0\0\0\x40".to_vec())]);
@@ -497,7 +456,7 @@ fn network_protocols_end_one_by_one() {
     assert_eq!(end.closed(), Some(&Closed::NoNetwork { ipv4: rejected, ipv6: rejected }));
 
     // A flapping one: ended by the peer, begun again by the peer, as often as it likes.
-    let mut line = up(&[Method::Pap]);
+    let mut line = Line::up(&[Method::Pap]);
     let end = &mut line.ends[1];
     for round in 0..20_u8 {
         end.receive(&packet(IPCP, 5, 100 + round, b""));

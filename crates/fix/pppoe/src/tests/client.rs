@@ -1,224 +1,212 @@
-//! The whole client against concentrators, each run from a seed.
+//! The whole client: discovery, session, and again when it ends.
 
-use super::segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
-use crate::client::{Action, End, Phase};
-use crate::discovery::complaint::Kind;
-use crate::discovery::host::Failure;
+use super::world::{ALL, Host, OWN, Sent, Wires, World, config, place, seconds, secrets};
+use crate::client::{Action, Client, Config, End, Phase};
+use crate::concentrator::Config as Concentrator;
+use crate::discovery::concentrator::{Concentrator as Rival, Config as Discovery};
 use crate::discovery::message::padt;
 use crate::discovery::offer::Pin;
 use crate::framing::wrapped;
-use crate::session::{Closed, Role};
+use crate::session::{Closed, Method};
 use proptest::prelude::*;
-use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, Stage};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = seconds(60);
+const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 1, 2]);
+const BAD: Wires = Wires { loss: 300, duplication: 200, reordering: 200 };
 
-fn usual(number: u8) -> Ac {
-    Ac::new(number, |_| {})
+/// A client that never gives up, not started, at a concentrator.
+fn world(seed: u64, password: &str, change: impl FnOnce(&mut Config)) -> World {
+    with(config(), seed, password, change)
 }
 
-/// With the session open, at one concentrator.
-fn open(seed: u64) -> Segment {
-    let mut segment = Segment::new(seed, vec![usual(1)], |_| {});
-    segment.start();
-    assert!(segment.run(MINUTE, Segment::is_open), "{:?}", segment.done);
-    segment
+fn with(config: Concentrator, seed: u64, password: &str, change: impl FnOnce(&mut Config)) -> World {
+    let mut world = World::new(config, secrets("alice * wonder *\n"), seed);
+    let mut host = Host::new(seed as u32, place(1, 1), "alice", password, &ALL);
+    host = host.configured(|config| {
+        config.reconnect.most = None;
+        change(config);
+    });
+    world.add(host);
+    world
 }
 
-/// Not started, at one concentrator that knows another password.
-fn with_a_wrong_password(seed: u64) -> Segment {
-    Segment::new(seed, vec![usual(1)], |config| {
-        let mut session = (*config.session).clone();
-        let Role::Host(host) = &mut session.role else { unreachable!("a client is a host") };
-        host.secret = b"wrong".to_vec();
-        config.session = Arc::new(session);
-    })
+fn open(seed: u64) -> World {
+    let mut world = world(seed, "wonder", |_| {});
+    world.connect(0);
+    assert!(world.run_until(MINUTE, is_open), "{:?}", world.hosts[0].done);
+    world
+}
+
+/// One whose every request is refused, since there is room for no session.
+fn refusing(seed: u64) -> World {
+    let mut config = config();
+    config.caps.sessions = 0;
+    let mut world = with(config, seed, "wonder", |_| {});
+    world.connect(0);
+    world
+}
+
+fn is_open(world: &World) -> bool {
+    world.hosts[0].ipv4().is_some() && world.hosts[0].ipv6().is_some()
+}
+
+fn has_ended(world: &World) -> bool {
+    world.hosts[0].done.last() == Some(&Action::Ended)
+}
+
+fn line(world: &mut World, is_up: bool) {
+    world.of(0, |client, now, random, actions| client.line(now, is_up, random, actions));
+}
+
+/// A PADT of the concentrator to the client.
+fn come_padt(world: &mut World, number: u16, text: Option<&str>) {
+    let payload = padt(number, text);
+    let destination = world.hosts[0].mac;
+    world.come(0, OWN, &Sent { destination, stage: Stage::Discovery, payload });
 }
 
 #[test]
 fn a_session_opens_in_a_moment_and_closes_in_order() {
-    let mut segment = open(1);
-    assert!(segment.now < Duration::from_millis(1_600), "{:?}", segment.now);
-    let phases: Vec<_> = segment
-        .done
-        .iter()
-        .filter_map(|action| match action {
-            Action::Phase(phase) => Some(phase.name()),
-            _ => None,
-        })
-        .collect();
+    let mut world = open(1);
+    assert!(world.now < seconds(1000) + Duration::from_millis(400), "{:?}", world.now);
+    let phase = |action: &Action| match action {
+        Action::Phase(phase) => Some(phase.name()),
+        _ => None,
+    };
+    let phases: Vec<_> = world.hosts[0].done.iter().filter_map(phase).collect();
     assert_eq!(phases, ["discovery", "lcp", "auth", "network", "open"]);
-    let opened = segment.opened();
-    assert_eq!((opened.session, opened.concentrator, &opened.ac_name[..]), (101, ac(1), &b"ac1"[..]));
+    let opened = world.hosts[0].opened().unwrap();
+    assert_eq!((opened.concentrator, &opened.ac_name[..]), (OWN, &b"ac-1"[..]));
     assert_eq!((opened.mtu, opened.mru), (1492, 1492));
-    assert_eq!(opened.ipv4.map(|ipv4| ipv4.local.to_string()).as_deref(), Some("198.51.100.7"));
+    assert_eq!(opened.ipv4.map(|ipv4| ipv4.local.to_string()).as_deref(), Some("10.0.0.2"));
     let is_first = |action: &&Action| matches!(action, Action::Opened(_));
-    assert_eq!(segment.done.iter().filter(is_first).count(), 1);
-    segment.run(10 * MINUTE, |_| false);
-    let status = segment.client.status(segment.now);
+    assert_eq!(world.hosts[0].done.iter().filter(is_first).count(), 1);
+    world.run(10 * MINUTE);
+    let status = world.hosts[0].client.status(world.now);
     assert_eq!((status.phase, status.attempts, status.sessions, status.failures), (Phase::Open, 1, 1, 0));
     assert!(status.uptime >= Some(9 * MINUTE) && status.last_error.is_none());
-    assert_eq!(status.round_trip.map(|trip| trip.time), Some(Duration::from_millis(4)));
-    segment.close();
-    assert!(segment.run(MINUTE, Segment::has_ended));
-    assert_eq!(segment.ends(), [&End::Session(Closed::Asked)]);
-    segment.run(Duration::from_secs(1), |_| false);
-    assert_eq!(segment.held(), 0);
-    let last = &segment.sent.last().expect("packets").1;
-    assert_eq!(
-        (last.stage, last.destination, &last.payload[..4]),
-        (Stage::Discovery, ac(1), &[0x11, 0xa7, 0, 101][..])
-    );
-    assert_eq!((segment.client.deadline(), segment.client.status(segment.now).phase), (None, Phase::Closed));
+    assert_eq!(status.round_trip.map(|trip| trip.time), Some(Duration::from_millis(2)));
+    world.close(0);
+    assert!(world.run_until(MINUTE, has_ended));
+    assert_eq!(world.hosts[0].ends(), [End::Session(Closed::Asked)]);
+    world.run(seconds(4));
+    assert!(world.concentrator.is_empty());
+    let (_, last) = world.hosts[0].sent.last().unwrap();
+    let [high, low] = opened.session.to_be_bytes();
+    assert_eq!((last.destination, &last.payload[..4]), (OWN, &[0x11, 0xa7, high, low][..]));
+    assert_eq!(world.hosts[0].client.deadline(), None);
+    assert_eq!(world.hosts[0].client.status(world.now).phase, Phase::Closed);
 }
 
 #[test]
 fn closed_twice_it_ends_at_once_with_a_padt() {
-    let mut segment = open(2);
-    segment.close();
-    assert!(!segment.has_ended());
-    segment.close();
-    assert!(segment.has_ended());
-    segment.run(Duration::from_secs(1), |_| false);
-    assert_eq!(segment.held(), 0);
-    let mut segment = Segment::new(2, vec![], |_| {});
-    segment.start();
-    segment.close();
-    assert!(segment.has_ended(), "there was no session yet");
-    assert_eq!(segment.sent.len(), 1, "a PADI");
+    let mut world = open(2);
+    world.close(0);
+    assert!(!has_ended(&world));
+    world.close(0);
+    assert!(has_ended(&world));
+    world.run(seconds(1));
+    assert!(world.concentrator.is_empty());
+    let mut world = self::world(2, "wonder", |_| {});
+    world.connect(0);
+    world.close(0);
+    assert!(has_ended(&world), "there was no session yet");
+    assert_eq!(world.hosts[0].sent.len(), 1, "a PADI");
 }
 
-/// 30 % loss, a fifth doubled, a fifth late: it opens, or says why not and tries again; and no session stays behind.
+/// It opens, or says why not and tries again; and no session stays behind. The same seed is the same run.
 #[test]
 fn a_bad_segment_comes_up_and_leaks_nothing() {
     let mut slowest = Duration::ZERO;
-    for seed in 0..200 {
-        let mut segment = Segment::new(seed, vec![usual(1)], |_| {});
-        segment.trouble = Trouble { loss: 30, doubled: 20, late: 20 };
-        segment.start();
-        let begin = segment.now;
-        let opened = |segment: &Segment| segment.client.status(segment.now).phase == Phase::Open;
-        assert!(segment.run(10 * MINUTE, opened), "seed {seed}: {:?}", segment.done);
-        slowest = slowest.max(segment.now - begin);
-        segment.run(5 * MINUTE, |_| false);
-        segment.close();
-        assert!(segment.run(MINUTE, Segment::has_ended), "seed {seed}");
+    let run = |seed| {
+        let mut world = world(seed, "wonder", |_| {});
+        world.wires = BAD;
+        world.connect(0);
+        let is_open = |world: &World| world.hosts[0].is_up();
+        assert!(world.run_until(10 * MINUTE, is_open), "seed {seed}: {:?}", world.hosts[0].done);
+        let opened = world.now - seconds(1000);
+        world.run(5 * MINUTE);
+        world.close(0);
+        assert!(world.run_until(MINUTE, has_ended), "seed {seed}");
         // What was lost of the end, the echoes of the concentrator find out.
-        segment.run(5 * MINUTE, |segment| segment.held() == 0);
-        assert_eq!(segment.held(), 0, "seed {seed}");
+        let is_empty = |world: &World| world.concentrator.is_empty();
+        assert!(world.run_until(5 * MINUTE, is_empty), "seed {seed}");
+        (opened, std::mem::take(&mut world.hosts[0].sent))
+    };
+    for seed in 0..100 {
+        slowest = slowest.max(run(seed).0);
     }
     assert!(slowest < 5 * MINUTE, "{slowest:?}");
-}
-
-#[test]
-fn the_same_seed_is_the_same_run() {
-    let run = |seed| {
-        let mut segment = Segment::new(seed, vec![usual(1), usual(2)], |_| {});
-        segment.trouble = Trouble { loss: 30, doubled: 20, late: 20 };
-        segment.start();
-        segment.run(10 * MINUTE, |_| false);
-        segment.sent
-    };
     assert_eq!(run(3), run(3));
-    assert_ne!(run(3), run(4));
+    assert_ne!(run(3).1, run(4).1);
 }
 
 #[test]
 fn of_two_concentrators_one_is_taken_and_told() {
-    let mut segment = Segment::new(5, vec![usual(1), usual(2)], |_| {});
-    segment.start();
-    assert!(segment.run(MINUTE, Segment::is_open));
-    let remarks = segment.remarks();
-    assert!(
-        remarks[0].starts_with(
-            "2 concentrators answered. \"ac1\" (02:00:00:00:01:01) was taken; the others: \"ac2\""
-        ),
-        "{remarks:?}"
-    );
-    assert_eq!(segment.held(), 1);
-    let mut segment = Segment::new(5, vec![usual(1), usual(2)], |config| {
-        config.discovery.pin = Some(Pin::Mac(ac(2)));
-    });
-    segment.start();
-    assert!(segment.run(MINUTE, Segment::is_open));
-    assert_eq!((segment.opened().concentrator, segment.remarks().len()), (ac(2), 0));
+    for pin in [None, Some(Pin::Mac(OWN))] {
+        let mut world = world(5, "wonder", |config| config.discovery.pin.clone_from(&pin));
+        let rival = Rival::new(Discovery::new(b"rival"), world.now, &mut |bytes: &mut [u8]| bytes.fill(1));
+        world.rivals.push((OTHER, rival));
+        world.connect(0);
+        assert!(world.run_until(MINUTE, is_open));
+        let remarks = world.hosts[0].remarks();
+        let words = "2 concentrators answered. \"ac-1\" (02:00:00:00:00:ac) was taken; the others: \"rival\"";
+        assert_eq!(remarks.iter().any(|remark| remark.starts_with(words)), pin.is_none(), "{remarks:?}");
+    }
 }
 
 #[test]
 fn a_concentrator_that_changes_its_address_is_found_again() {
-    let mut segment = open(6);
-    segment.run(MINUTE, |_| false);
-    segment.acs = vec![usual(9)];
-    assert!(segment.run(5 * MINUTE, |segment| !segment.is_open()), "it is noticed");
-    assert!(segment.run(MINUTE, Segment::is_open), "{:?}", segment.done);
-    assert_eq!(segment.opened().concentrator, ac(9));
-    let status = segment.client.status(segment.now);
-    let (_, end) = status.last_error.expect("an error");
+    let mut world = open(6);
+    world.run(MINUTE);
+    world.own = OTHER;
+    world.replace(config(), secrets("alice * wonder *\n"));
+    assert!(world.run_until(5 * MINUTE, |world| !is_open(world)), "it is noticed");
+    assert!(world.run_until(MINUTE, is_open), "{:?}", world.hosts[0].done);
+    assert_eq!(world.hosts[0].opened().unwrap().concentrator, OTHER);
+    let (_, end) = world.hosts[0].client.status(world.now).last_error.expect("an error");
     assert!(matches!(end, End::Session(Closed::PeerSilent { .. })), "{end}");
-    assert!(matches!(
-        segment.done.iter().find(|action| matches!(action, Action::Closed { .. })),
-        Some(Action::Closed { was_open: true, .. })
-    ));
+    let closed = world.hosts[0].done.iter().find(|action| matches!(action, Action::Closed { .. }));
+    assert!(matches!(closed, Some(Action::Closed { was_open: true, .. })));
 }
 
 #[test]
 fn hours_that_pass_at_once_end_nothing_for_good() {
     for seed in 0..20 {
-        let mut segment = open(seed);
+        let mut world = open(seed);
         for _ in 0..5 {
-            segment.now += Duration::from_secs(3_600);
-            assert!(segment.run(2 * MINUTE, Segment::is_open), "{:?}", segment.done);
-            segment.run(MINUTE, |_| false);
+            world.now += seconds(3_600);
+            assert!(world.run_until(2 * MINUTE, is_open), "{:?}", world.hosts[0].done);
+            world.run(MINUTE);
         }
-        segment.run(5 * MINUTE, |segment| segment.held() == 1);
-        assert_eq!(segment.held(), 1, "seed {seed}");
+        assert!(world.run_until(5 * MINUTE, |world| world.concentrator.len() == 1), "seed {seed}");
     }
 }
 
 #[test]
-fn a_session_of_number_zero_is_none() {
-    let mut segment = Segment::new(7, vec![usual(1)], |_| {});
-    segment.acs[0].policy = Policy::Nothing;
-    segment.start();
-    assert!(segment.run(MINUTE, |segment| !segment.ends().is_empty()));
-    assert!(matches!(segment.ends()[0], End::NotFound(Failure::NoSession { session: 0, .. })));
-    segment.acs[0].policy = Policy::Confirm;
-    assert!(segment.run(MINUTE, Segment::is_open));
-}
-
-#[test]
 fn what_the_concentrator_says_stays_in_the_status() {
-    let mut segment = Segment::new(8, vec![usual(1)], |_| {});
-    segment.acs[0].policy = Policy::Refuse(Kind::AcSystem, "no free ports\u{7}");
-    segment.start();
-    segment.run(MINUTE, |_| false);
-    let status = segment.client.status(segment.now);
-    let (_, end) = status.last_error.clone().expect("an error");
-    let said = end.to_string();
-    assert!(
-        said.contains(
-            "\"ac1\" (02:00:00:00:01:01) refused the session: AC-System-Error \"no free ports\\u{7}\""
-        ),
-        "{said}"
-    );
+    let mut world = refusing(8);
+    world.run(MINUTE);
+    let status = world.hosts[0].client.status(world.now);
+    let said = status.last_error.as_ref().expect("an error").1.to_string();
+    let words =
+        "\"ac-1\" (02:00:00:00:00:ac) refused the session: AC-System-Error \"the concentrator is full";
+    assert!(said.contains(words), "{said}");
     assert!(status.failures >= 4 && status.attempts >= status.failures, "{status:?}");
 }
 
 #[test]
 fn waiting_doubles_between_half_and_all_of_it() {
     let waits = |seed| {
-        let mut segment = Segment::new(seed, vec![usual(1)], |_| {});
-        segment.acs[0].policy = Policy::Nothing;
-        segment.start();
-        segment.run(10 * MINUTE, |_| false);
-        segment.waits()
+        let mut world = refusing(seed);
+        world.run(10 * MINUTE);
+        world.hosts[0].waits()
     };
     let one = waits(9);
-    for (wait, most) in one.iter().zip([1, 2, 4, 8, 16, 32, 60, 60, 60]) {
-        let most = Duration::from_secs(most);
+    for (wait, most) in one.iter().zip([1, 2, 4, 8, 16, 32, 60, 60, 60].map(seconds)) {
         assert!(*wait <= most && *wait >= most / 2, "{one:?}");
     }
     assert!(one.len() > 8);
@@ -227,207 +215,204 @@ fn waiting_doubles_between_half_and_all_of_it() {
 
 #[test]
 fn a_session_that_has_stood_counts_as_success() {
-    let mut segment = open(11);
+    let mut world = open(11);
     for _ in 0..5 {
-        segment.run(MINUTE, |_| false);
-        let number = segment.opened().session;
-        let payload = padt(number, Some("daily"));
-        segment.acs[0].sessions.clear();
-        segment.come(&Frame { stage: Stage::Discovery, source: ac(1), destination: HOST, payload });
-        assert!(!segment.is_open() && segment.waits().last() <= Some(&Duration::from_secs(1)));
-        assert!(segment.run(MINUTE, Segment::is_open));
+        world.run(MINUTE);
+        let number = world.hosts[0].number().unwrap();
+        come_padt(&mut world, number, Some("daily"));
+        assert!(!is_open(&world) && world.hosts[0].waits().last() <= Some(&seconds(1)));
+        assert!(world.run_until(MINUTE, is_open));
     }
-    let said = segment.ends()[0].to_string();
+    let said = world.hosts[0].ends()[0].to_string();
     // Its own words are not followed by guesses.
     assert_eq!(said, "the concentrator ended the session by a PADT and says Generic-Error \"daily\"");
     // Each time it goes after a moment, the waits grow.
     for _ in 0..4 {
-        let payload = padt(segment.opened().session, None);
-        segment.acs[0].sessions.clear();
-        segment.come(&Frame { stage: Stage::Discovery, source: ac(1), destination: HOST, payload });
-        assert!(segment.run(MINUTE, Segment::is_open));
+        let number = world.hosts[0].number().unwrap();
+        come_padt(&mut world, number, None);
+        assert!(world.run_until(MINUTE, is_open));
     }
-    assert!(segment.waits().last() >= Some(&Duration::from_secs(4)), "{:?}", segment.waits());
+    let waits = world.hosts[0].waits();
+    assert!(waits.last() >= Some(&seconds(4)), "{waits:?}");
 }
 
-#[test]
-fn after_a_padt_no_ppp_goes_out_and_none_answers_it() {
-    let mut segment = open(12);
-    let sent = segment.sent.len();
-    let payload = padt(segment.opened().session, None);
-    segment.come(&Frame { stage: Stage::Discovery, source: ac(1), destination: HOST, payload });
-    segment.run(Duration::from_millis(400), |_| false);
-    assert_eq!(segment.sent.len(), sent);
-}
-
-/// A PADT that comes before the Terminate-Ack hides neither why this end was terminating the session nor what the peer said.
+/// After a PADT no PPP goes out and none answers it; and one that comes before the Terminate-Ack hides neither why this end was
+/// terminating the session nor what the peer said.
 #[test]
 fn a_padt_stands_in_for_the_terminate_ack() {
-    let end_by_padt = |segment: &mut Segment| {
-        let number = *segment.acs[0].sessions.keys().next().expect("a session");
-        let payload = padt(number, Some("Child pppd process terminated"));
-        segment.acs[0].sessions.clear();
-        let sent = segment.sent.len();
-        segment.come(&Frame { stage: Stage::Discovery, source: ac(1), destination: HOST, payload });
-        assert_eq!(segment.sent.len(), sent, "nothing answers a PADT");
-        segment.ends().last().map(|end| (*end).clone()).expect("an end")
+    let end_by_padt = |world: &mut World, number| {
+        let sent = world.hosts[0].sent.len();
+        come_padt(world, number, Some("Child pppd process terminated"));
+        world.run(Duration::from_millis(400));
+        assert_eq!(world.hosts[0].sent.len(), sent, "nothing answers a PADT");
+        world.hosts[0].ends().pop().expect("an end")
     };
     // A wrong password.
-    let mut segment = with_a_wrong_password(15);
-    segment.start();
-    let is_refused = |segment: &Segment| segment.client.status(segment.now).phase == Phase::Closed;
-    assert!(segment.run(MINUTE, is_refused) && segment.ends().is_empty(), "{:?}", segment.done);
-    let end = end_by_padt(&mut segment);
+    let mut world = world(15, "wrong", |_| {});
+    world.connect(0);
+    let is_refused = |world: &World| world.hosts[0].done.contains(&Action::Phase(Phase::Closed));
+    assert!(world.run_until(MINUTE, is_refused) && world.hosts[0].ends().is_empty());
+    let number = world.hosts[0].number().unwrap();
+    let end = end_by_padt(&mut world, number);
     assert!(matches!(end, End::Session(Closed::AuthenticationFailed { .. })) && end.is_lasting(), "{end}");
     // Closed by its user.
-    let mut segment = open(16);
-    segment.close();
-    assert_eq!(end_by_padt(&mut segment), End::Session(Closed::Asked));
-    assert!(segment.has_ended());
+    let mut world = open(16);
+    let number = world.hosts[0].number().unwrap();
+    world.close(0);
+    assert_eq!(end_by_padt(&mut world, number), End::Session(Closed::Asked));
+    assert!(has_ended(&world));
     // Terminate-Requests with words and without.
     for (request, expected) in [
         (&b"\xc0\x21\x05\x09\x00\x08dues"[..], "the peer ended the session (it says \"dues\")"),
         (b"\xc0\x21\x05\x09\x00\x04", "the concentrator ended the session by a PADT and says"),
     ] {
-        let mut segment = open(17);
-        let payload = wrapped(segment.opened().session, request);
-        segment.come(&Frame { stage: Stage::Session, source: ac(1), destination: HOST, payload });
-        assert!(segment.ends().is_empty());
-        let said = end_by_padt(&mut segment).to_string();
+        let mut world = open(17);
+        let (number, destination) = (world.hosts[0].number().unwrap(), world.hosts[0].mac);
+        world.come(0, OWN, &Sent { destination, stage: Stage::Session, payload: wrapped(number, request) });
+        assert!(world.hosts[0].ends().is_empty());
+        let said = end_by_padt(&mut world, number).to_string();
         assert!(said.starts_with(expected), "{said}");
-    }
-}
-
-/// Attack 10: PADT from elsewhere, to elsewhere, or of another session end nothing.
-#[test]
-fn a_spoofed_padt_ends_nothing() {
-    let mut segment = open(13);
-    let number = segment.opened().session;
-    for (source, destination, session) in [
-        (ac(2), HOST, number),
-        (ac(1), HOST, number + 1),
-        (ac(1), HOST, 0),
-        (ac(1), MacAddress::BROADCAST, number),
-        (ac(1), ac(2), number),
-    ] {
-        let payload = padt(session, None);
-        segment.come(&Frame { stage: Stage::Discovery, source, destination, payload });
-        assert!(segment.is_open());
     }
 }
 
 /// Attack 16: packets of the session from another station, for another one, or of another session change nothing.
 #[test]
 fn a_session_is_that_of_its_concentrator() {
-    let mut segment = open(14);
-    let number = segment.opened().session;
+    let mut world = open(14);
+    let (own, number) = (world.hosts[0].mac, world.hosts[0].number().unwrap());
     // A Terminate-Request.
     let end = b"\xc0\x21\x05\x09\x00\x04";
-    for (source, destination, session) in [
-        (ac(2), HOST, number),
-        (ac(1), ac(2), number),
-        (ac(1), MacAddress::BROADCAST, number),
-        (ac(1), HOST, number + 1),
+    let mut come = |source, destination, payload| {
+        world.come(0, source, &Sent { destination, stage: Stage::Session, payload });
+        is_open(&world)
+    };
+    let mut longer = wrapped(number, end);
+    longer[5] = 7;
+    for (source, destination, payload) in [
+        (OTHER, own, wrapped(number, end)),
+        (OWN, OTHER, wrapped(number, end)),
+        (OWN, MacAddress::BROADCAST, wrapped(number, end)),
+        (OWN, own, wrapped(number ^ 1, end)),
+        (OWN, own, longer),
     ] {
-        let payload = wrapped(session, end);
-        segment.come(&Frame { stage: Stage::Session, source, destination, payload });
-        assert!(segment.is_open());
+        assert!(come(source, destination, payload));
     }
-    let mut payload = wrapped(number, end);
-    payload[5] = 7;
-    segment.come(&Frame { stage: Stage::Session, source: ac(1), destination: HOST, payload });
-    let (_, ignored) = segment.client.ignored();
-    assert!(segment.is_open() && (ignored.foreign, ignored.malformed) == (4, 1));
-    let payload = wrapped(number, end);
-    segment.come(&Frame { stage: Stage::Session, source: ac(1), destination: HOST, payload });
-    assert!(!segment.is_open());
+    assert!(!come(OWN, own, wrapped(number, end)));
+    let ignored = world.hosts[0].client.ignored().1;
+    assert_eq!((ignored.foreign, ignored.malformed), (4, 1));
 }
 
 #[test]
 fn a_wrong_password_is_not_tried_in_a_hurry() {
-    let mut segment = with_a_wrong_password(15);
-    segment.start();
-    segment.run(30 * MINUTE, |_| false);
-    let waits = segment.waits();
-    assert!(waits.iter().all(|wait| *wait >= Duration::from_secs(30)), "{waits:?}");
-    assert!(waits.len() < 62 && segment.held() == 0, "{}", waits.len());
-    let said = segment.ends()[0].to_string();
+    let mut world = world(15, "wrong", |_| {});
+    world.connect(0);
+    world.run(30 * MINUTE);
+    let waits = world.hosts[0].waits();
+    assert!(waits.iter().all(|wait| *wait >= seconds(30)), "{waits:?}");
+    assert!(waits.len() < 62, "{}", waits.len());
+    let said = world.hosts[0].ends()[0].to_string();
     assert!(said.contains("unknown user") && said.contains("check user name and password"), "{said}");
 }
 
 #[test]
 fn a_line_that_is_unplugged_comes_back() {
-    let mut segment = open(16);
-    let number = segment.opened().session;
+    let mut world = open(16);
+    let number = world.hosts[0].number();
+    let dead = Wires { loss: 1000, ..Wires::default() };
     // For a moment.
-    let good = segment.trouble;
-    segment.trouble.loss = 100;
-    segment.line(false);
-    segment.run(Duration::from_secs(10), |_| false);
-    segment.line(true);
-    segment.trouble = good;
-    segment.run(5 * MINUTE, |_| false);
-    assert!(segment.is_open() && segment.opened().session == number, "the same session");
+    world.wires = dead;
+    line(&mut world, false);
+    world.run(seconds(10));
+    line(&mut world, true);
+    world.wires = Wires::default();
+    world.run(5 * MINUTE);
+    assert!(is_open(&world) && world.hosts[0].number() == number, "the same session");
     // For long.
-    segment.trouble.loss = 100;
-    segment.line(false);
-    segment.run(30 * MINUTE, |_| false);
-    let status = segment.client.status(segment.now);
+    world.wires = dead;
+    line(&mut world, false);
+    world.run(30 * MINUTE);
+    let status = world.hosts[0].client.status(world.now);
     assert_eq!((status.phase, status.has_line, status.waits), (Phase::Closed, false, None));
-    assert_eq!(segment.client.deadline(), None, "nothing is sent into the void");
-    segment.trouble = good;
-    segment.line(true);
-    assert!(segment.run(Duration::from_secs(5), Segment::is_open), "at once");
-    let down = "The line below went down";
-    assert!(segment.remarks().iter().any(|remark| remark.starts_with(down)), "{:?}", segment.remarks());
+    assert_eq!(world.hosts[0].client.deadline(), None, "nothing is sent into the void");
+    world.wires = Wires::default();
+    line(&mut world, true);
+    assert!(world.run_until(seconds(5), is_open), "at once");
+    let remarks = world.hosts[0].remarks();
+    assert!(remarks.iter().any(|remark| remark.starts_with("The line below went down")), "{remarks:?}");
     // While a concentrator is looked for.
-    let mut segment = Segment::new(16, vec![], |_| {});
-    segment.start();
-    segment.line(false);
-    assert_eq!(segment.client.deadline(), None);
-    segment.acs.push(usual(1));
-    segment.line(true);
-    assert!(segment.run(Duration::from_secs(5), Segment::is_open));
+    let mut world = self::world(16, "wonder", |_| {});
+    world.connect(0);
+    line(&mut world, false);
+    assert_eq!(world.hosts[0].client.deadline(), None);
+    line(&mut world, true);
+    assert!(world.run_until(seconds(5), is_open));
 }
 
 #[test]
 fn another_address_of_the_interface_begins_anew() {
-    let mut segment = open(17);
+    let mut world = open(17);
     let other = MacAddress([2, 0, 0, 0, 0, 9]);
-    segment.own = other;
-    segment.call(|client, now, random, actions| client.set_own(now, other, random, actions));
-    assert!(matches!(segment.ends()[..], [End::AddressChanged]));
-    assert!(segment.run(MINUTE, Segment::is_open));
+    world.hosts[0].mac = other;
+    world.of(0, |client, now, random, actions| client.set_own(now, other, random, actions));
+    assert!(matches!(world.hosts[0].ends()[..], [End::AddressChanged]));
+    assert!(world.run_until(MINUTE, is_open));
 }
 
 #[test]
 fn it_gives_up_where_it_is_told_to() {
-    let mut segment = Segment::new(18, vec![], |config| config.reconnect.most = Some(2));
-    segment.start();
-    assert!(segment.run(10 * MINUTE, Segment::has_ended));
-    assert_eq!(segment.ends().len(), 2);
-    assert!(segment.ends()[0].to_string().starts_with("nobody answered 6 PADI in 47 s"));
-    assert_eq!(segment.client.deadline(), None);
-    segment.acs.push(usual(1));
-    segment.start();
-    assert!(segment.run(MINUTE, Segment::is_open), "and can be started again");
+    let mut world = world(18, "wonder", |config| config.reconnect.most = Some(2));
+    world.wires.loss = 1000;
+    world.connect(0);
+    assert!(world.run_until(10 * MINUTE, has_ended));
+    let ends = world.hosts[0].ends();
+    assert!(ends.len() == 2 && ends[0].to_string().starts_with("nobody answered 6 PADI in 47 s"), "{ends:?}");
+    assert_eq!(world.hosts[0].client.deadline(), None);
+    world.wires.loss = 0;
+    world.of(0, Client::start);
+    assert!(world.run_until(MINUTE, is_open), "and can be started again");
 }
 
 #[test]
 fn a_payload_that_is_not_agreed_to_is_explained() {
     for (own, mtu) in [(1508, 1500), (1492, 1492), (1496, 1496)] {
-        let acs = vec![Ac::new(1, |config| config.max_payload = own)];
-        let mut segment = Segment::new(19, acs, |config| config.discovery.max_payload = 1500);
-        segment.start();
-        assert!(segment.run(MINUTE, Segment::is_open));
-        assert_eq!((segment.opened().mtu, segment.opened().mru), (mtu, mtu));
-        let remarks = segment.remarks();
-        assert_eq!(
-            remarks.iter().any(|remark| remark.contains("PPP-Max-Payload 1500")),
-            mtu < 1500,
-            "{remarks:?}"
-        );
+        let mut config = config();
+        config.discovery.max_payload = own;
+        let mut world = with(config, 19, "wonder", |config| config.discovery.max_payload = 1500);
+        world.connect(0);
+        assert!(world.run_until(MINUTE, is_open));
+        let opened = world.hosts[0].opened().unwrap();
+        assert_eq!((opened.mtu, opened.mru), (mtu, mtu));
+        let is_explained =
+            world.hosts[0].remarks().iter().any(|remark| remark.contains("PPP-Max-Payload 1500"));
+        assert_eq!(is_explained, mtu < 1500, "{own}");
     }
+}
+
+#[test]
+fn every_method_is_taken_and_the_one_that_both_want_is_found() {
+    let up = |demanded: &[Method], allowed: &[Method], change: fn(&mut Concentrator)| {
+        let mut config = config();
+        config.methods = demanded.to_vec();
+        change(&mut config);
+        let mut world = World::new(config, secrets("alice * wonder *\n"), 5);
+        world.join(Host::new(1, place(1, 1), "alice", "wonder", allowed));
+        world.run(seconds(10));
+        world.check();
+        world
+    };
+    for method in ALL {
+        assert_eq!(up(&[method], &ALL, |_| {}).up(), 1, "{method}");
+        assert_eq!(up(&ALL, &[method], |_| {}).up(), 1, "{method}");
+    }
+    let none = up(&[Method::ChapMd5], &[Method::Pap], |_| {});
+    assert!(none.up() == 0 && none.concentrator.is_empty() && !none.ends.is_empty());
+    let nobody = up(&[], &[], |_| {});
+    assert_eq!((nobody.up(), nobody.installed.values().next().unwrap().user.len()), (1, 0));
+    // One protocol is enough.
+    let host = &up(&ALL, &ALL, |config| config.identifier = None).hosts[0];
+    assert!(host.ipv4().is_some() && host.ipv6().is_none());
+    let host = &up(&ALL, &ALL, |config| (config.local, config.pool) = (None, Vec::new())).hosts[0];
+    assert!(host.ipv4().is_none() && host.ipv6().is_some());
 }
 
 proptest! {
@@ -435,18 +420,18 @@ proptest! {
 
     /// Whatever comes from whomever, it does not panic, and goes on.
     #[test]
-    fn no_frames_stop_it(frames in proptest::collection::vec((any::<bool>(), 0_u8..3, any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..60)) {
-        let mut segment = open(20);
-        for (is_discovery, from, is_framed, octets) in frames {
+    fn no_frames_stop_it(frames in proptest::collection::vec((any::<bool>(), any::<bool>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..60)) {
+        let mut world = open(20);
+        let destination = world.hosts[0].mac;
+        for (is_discovery, is_own, is_framed, bytes) in frames {
             let stage = if is_discovery { Stage::Discovery } else { Stage::Session };
-            let number = segment.client.status(segment.now).session.map_or(1, |opened| opened.session);
             let payload = match (is_framed, is_discovery) {
-                (false, _) => octets,
-                (true, false) => wrapped(number, &[&[0xc0, 0x21], &octets[..]].concat()),
-                (true, true) => [&[0x11, Code::PADS.0, 0, 7, 0, octets.len() as u8], &octets[..]].concat(),
+                (false, _) => bytes,
+                (true, false) => wrapped(world.hosts[0].number().unwrap_or(1), &[&[0xc0, 0x21], &bytes[..]].concat()),
+                (true, true) => [&[0x11, Code::PADS.0, 0, 7, 0, bytes.len() as u8], &bytes[..]].concat(),
             };
-            segment.come(&Frame { stage, source: ac(from), destination: HOST, payload });
+            world.come(0, if is_own { OWN } else { OTHER }, &Sent { destination, stage, payload });
         }
-        prop_assert!(segment.run(30 * MINUTE, Segment::is_open));
+        prop_assert!(world.run_until(30 * MINUTE, is_open));
     }
 }

@@ -1,11 +1,9 @@
-//! A host and a concentrator on a line that loses, doubles and reorders packets, all from one seed.
+//! A session with what it did, and a host and a concentrator on a line without delay or loss.
 
+use super::Seeded;
 use crate::session::{
     Action, Claim, Closed, Concentrator, Config, Grant, Host, Method, Phase, Role, Session, Timers, Verdict,
 };
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::BinaryHeap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +12,13 @@ pub const SECRET: &[u8] = b"correct horse";
 pub const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub const SUBSCRIBER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 pub const DNS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
+pub const ALL: [Method; 3] = [Method::MsChapV2, Method::ChapMd5, Method::Pap];
+
+pub const LCP: u16 = 0xc021;
+pub const PAP: u16 = 0xc023;
+pub const CHAP: u16 = 0xc223;
+pub const IPCP: u16 = 0x8021;
+pub const IPV6CP: u16 = 0x8057;
 
 pub fn host(methods: &[Method]) -> Host {
     Host {
@@ -26,16 +31,13 @@ pub fn host(methods: &[Method]) -> Host {
     }
 }
 
-pub fn concentrator(methods: &[Method]) -> Concentrator {
-    Concentrator { name: b"ac".to_vec(), methods: methods.to_vec() }
-}
-
 pub fn of_host(host: Host) -> Arc<Config> {
     Arc::new(Config { role: Role::Host(host), timers: Timers::DEFAULT })
 }
 
-pub fn of_concentrator(concentrator: Concentrator) -> Arc<Config> {
-    Arc::new(Config { role: Role::Concentrator(concentrator), timers: Timers::DEFAULT })
+pub fn concentrator(methods: &[Method]) -> Arc<Config> {
+    let role = Role::Concentrator(Concentrator { name: b"ac".to_vec(), methods: methods.to_vec() });
+    Arc::new(Config { role, timers: Timers::DEFAULT })
 }
 
 pub fn grant() -> Grant {
@@ -53,7 +55,7 @@ pub fn verdict(claim: &Claim) -> Verdict {
 /// A session with its own randomness, whose actions are kept.
 pub struct End {
     pub session: Session,
-    pub random: Xoshiro256PlusPlus,
+    random: Seeded,
     pub now: Duration,
     /// All that was ever done, without what was taken.
     pub actions: Vec<Action>,
@@ -65,23 +67,16 @@ impl End {
     }
 
     pub fn with_mru(config: Arc<Config>, mru: u16, seed: u64) -> End {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let session = Session::new(config, mru, &mut |octets: &mut [u8]| random.fill_bytes(octets));
+        let (session, random) = (Session::new(config, mru), Seeded::new(seed));
         End { session, random, now: Duration::ZERO, actions: Vec::new() }
     }
 
     fn call(&mut self, call: impl FnOnce(&mut Session, Duration, &mut dyn crate::Random, &mut Vec<Action>)) {
-        let random = &mut self.random;
-        call(
-            &mut self.session,
-            self.now,
-            &mut |octets: &mut [u8]| random.fill_bytes(octets),
-            &mut self.actions,
-        );
+        call(&mut self.session, self.now, &mut self.random, &mut self.actions);
     }
 
     pub fn start(&mut self) {
-        self.call(|session, now, random, actions| session.start(now, random, actions));
+        self.call(Session::start);
     }
 
     pub fn receive(&mut self, packet: &[u8]) {
@@ -89,14 +84,14 @@ impl End {
     }
 
     pub fn tick(&mut self) {
-        self.call(|session, now, random, actions| session.tick(now, random, actions));
+        self.call(Session::tick);
         if let Some(deadline) = self.session.deadline() {
             assert!(deadline > self.now, "the deadline {deadline:?} is past at {:?}: a busy loop", self.now);
         }
     }
 
     pub fn close(&mut self) {
-        self.call(|session, now, random, actions| session.close(now, random, actions));
+        self.call(Session::close);
     }
 
     pub fn authenticated(&mut self, verdict: Verdict) {
@@ -114,26 +109,26 @@ impl End {
 
     /// Takes the packets that were sent.
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
-        let mut sent = Vec::new();
-        self.actions.retain_mut(|action| match action {
-            Action::Send(octets) => {
-                sent.push(std::mem::take(octets));
-                false
+        let (mut sent, mut rest) = (Vec::new(), Vec::new());
+        for action in std::mem::take(&mut self.actions) {
+            match action {
+                Action::Send(packet) => sent.push(packet),
+                other => rest.push(other),
             }
-            _ => true,
-        });
+        }
+        self.actions = rest;
         sent
     }
 
     pub fn claims(&mut self) -> Vec<Claim> {
-        let mut claims = Vec::new();
-        self.actions.retain(|action| match action {
-            Action::Authenticate(claim) => {
-                claims.push(claim.clone());
-                false
+        let (mut claims, mut rest) = (Vec::new(), Vec::new());
+        for action in std::mem::take(&mut self.actions) {
+            match action {
+                Action::Authenticate(claim) => claims.push(claim),
+                other => rest.push(other),
             }
-            _ => true,
-        });
+        }
+        self.actions = rest;
         claims
     }
 
@@ -145,13 +140,11 @@ impl End {
     }
 
     pub fn remarks(&self) -> Vec<String> {
-        self.actions
-            .iter()
-            .filter_map(|action| match action {
-                Action::Remark(remark) => Some(remark.to_string()),
-                _ => None,
-            })
-            .collect()
+        let remark = |action: &Action| match action {
+            Action::Remark(remark) => Some(remark.to_string()),
+            _ => None,
+        };
+        self.actions.iter().filter_map(remark).collect()
     }
 
     pub fn phase(&self) -> Phase {
@@ -159,115 +152,78 @@ impl End {
     }
 }
 
-/// What a line does to packets, in percent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trouble {
-    pub loss: u32,
-    pub doubled: u32,
-    pub late: u32,
-}
-
-/// What is under way: when it arrives and its number, reversed so that the earliest is the greatest; where to; the packet.
-type Flying = (std::cmp::Reverse<(Duration, u64)>, usize, Vec<u8>);
-
 /// Host (0) and concentrator (1) on a line.
 pub struct Line {
     pub ends: [End; 2],
-    pub trouble: Trouble,
-    pub now: Duration,
-    random: Xoshiro256PlusPlus,
-    flying: BinaryHeap<Flying>,
-    number: u64,
-    /// Everything that crossed the line or was lost on it, for comparison of runs.
-    pub trace: Vec<(Duration, usize, Vec<u8>)>,
+    /// Everything that crossed the line, and from which end.
+    pub trace: Vec<(usize, Vec<u8>)>,
 }
 
 impl Line {
-    pub fn new(host: Arc<Config>, concentrator: Arc<Config>, trouble: Trouble, seed: u64) -> Line {
-        let ends = [End::new(host, seed * 2 + 1), End::new(concentrator, seed * 2 + 2)];
-        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (flying, trace) = (BinaryHeap::new(), Vec::new());
-        Line { ends, trouble, now: Duration::ZERO, random, flying, number: 0, trace }
+    pub fn new(host: Arc<Config>, concentrator: Arc<Config>) -> Line {
+        Line { ends: [End::new(host, 1), End::new(concentrator, 2)], trace: Vec::new() }
+    }
+
+    pub fn new_with_mru(mru: u16, methods: &[Method]) -> Line {
+        let mut line = Line::new(of_host(host(&ALL)), concentrator(methods));
+        line.ends[0] = End::with_mru(of_host(host(&ALL)), mru, 1);
+        line
+    }
+
+    /// One that is up, with what was done until then forgotten.
+    pub fn up(methods: &[Method]) -> Line {
+        let mut line = Line::new(of_host(host(&ALL)), concentrator(methods));
+        line.start();
+        assert!(line.is_up(), "{methods:?}: {:?}", line.ends[0].actions);
+        line.pass(Duration::from_millis(1));
+        line.ends.iter_mut().for_each(|end| end.actions.clear());
+        line
     }
 
     pub fn start(&mut self) {
-        for end in &mut self.ends {
-            end.start();
-        }
-        self.collect();
+        self.ends.iter_mut().for_each(End::start);
+        self.talk();
     }
 
-    fn chance(&mut self, percent: u32) -> bool {
-        self.random.next_u32() % 100 < percent
-    }
-
-    /// Puts what the ends sent on the line, and answers claims.
-    pub fn collect(&mut self) {
-        for from in 0..2 {
-            for claim in self.ends[from].claims() {
-                let verdict = verdict(&claim);
-                self.ends[from].authenticated(verdict);
-            }
-            for packet in self.ends[from].sent() {
-                self.trace.push((self.now, from, packet.clone()));
-                let copies = if self.chance(self.trouble.doubled) { 2 } else { 1 };
-                for _ in 0..copies {
-                    if self.chance(self.trouble.loss) {
-                        continue;
-                    }
-                    let late =
-                        if self.chance(self.trouble.late) { self.random.next_u32() % 2_000 } else { 0 };
-                    let delay = u64::from(5 + late);
-                    let arrival = self.now + Duration::from_millis(delay);
-                    self.number += 1;
-                    self.flying.push((std::cmp::Reverse((arrival, self.number)), 1 - from, packet.clone()));
+    /// Carries packets, and answers claims, until nobody has any.
+    pub fn talk(&mut self) {
+        for _ in 0..10_000 {
+            let before = self.trace.len();
+            for from in 0..2 {
+                for claim in self.ends[from].claims() {
+                    self.ends[from].authenticated(verdict(&claim));
                 }
+                for packet in self.ends[from].sent() {
+                    self.ends[1 - from].receive(&packet);
+                    self.trace.push((from, packet));
+                }
+            }
+            if self.trace.len() == before {
+                return;
             }
         }
+        panic!("no end of talk");
     }
 
-    /// Runs until nothing is left to do, `done` holds, or `until`. Says whether `done` holds.
-    pub fn run(&mut self, until: Duration, done: impl Fn(&Line) -> bool) -> bool {
-        let mut steps = 0;
-        loop {
-            if done(self) {
-                return true;
+    /// Lets time pass at both ends.
+    pub fn pass(&mut self, time: Duration) {
+        let until = self.ends[0].now + time;
+        let next = |line: &Line| line.ends.iter().filter_map(|end| end.session.deadline()).min();
+        while let Some(next) = next(self).filter(|next| *next <= until) {
+            for end in &mut self.ends {
+                end.now = end.now.max(next);
+                end.tick();
             }
-            steps += 1;
-            assert!(steps < 200_000, "no end of work");
-            let arrival = self.flying.peek().map(|flying| flying.0.0.0);
-            let deadlines = self.ends.iter().filter_map(|end| end.session.deadline());
-            let Some(next) = deadlines.chain(arrival).min() else { return false };
-            let next = next.max(self.now);
-            if next > until {
-                self.now = until;
-                return false;
-            }
-            self.now = next;
-            self.ends.iter_mut().for_each(|end| end.now = next);
-            if arrival.is_some_and(|arrival| arrival <= next) {
-                if let Some((_, to, packet)) = self.flying.pop() {
-                    self.ends[to].receive(&packet);
-                }
-            } else {
-                for end in &mut self.ends {
-                    if end.session.deadline().is_some_and(|deadline| deadline <= next) {
-                        end.tick();
-                    }
-                }
-            }
-            self.collect();
+            self.talk();
         }
+        self.ends.iter_mut().for_each(|end| end.now = until);
     }
 
     pub fn is_up(&self) -> bool {
-        self.ends.iter().all(|end| {
+        let is_up = |end: &End| {
             end.phase() == Phase::Open && end.session.ipv4().is_some() && end.session.ipv6().is_some()
-        })
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.ends.iter().all(|end| end.closed().is_some())
+        };
+        self.ends.iter().all(is_up)
     }
 }
 
@@ -282,4 +238,41 @@ pub fn parts(packet: &[u8]) -> (u16, u8, u8, &[u8]) {
     let length = usize::from(u16::from_be_bytes([packet[4], packet[5]]));
     assert_eq!(length + 2, packet.len());
     (u16::from_be_bytes([packet[0], packet[1]]), packet[2], packet[3], &packet[6..])
+}
+
+pub type Answer = (u16, u8, u8, Vec<u8>);
+
+/// What an end sent since the last time.
+pub fn answers(end: &mut End) -> Vec<Answer> {
+    let own = |(protocol, code, identifier, data): (u16, u8, u8, &[u8])| {
+        (protocol, code, identifier, data.to_vec())
+    };
+    end.sent().iter().map(|sent| own(parts(sent))).collect()
+}
+
+/// Sends a packet, and gives all that it was answered by.
+pub fn tell(end: &mut End, protocol: u16, code: u8, identifier: u8, data: &[u8]) -> Vec<Answer> {
+    end.receive(&packet(protocol, code, identifier, data));
+    answers(end)
+}
+
+/// Identifier and options of the last Configure-Request of a protocol.
+pub fn request(answers: &[Answer], protocol: u16) -> (u8, Vec<u8>) {
+    let found = answers.iter().rfind(|answer| (answer.0, answer.1) == (protocol, 1));
+    found.map(|answer| (answer.2, answer.3.clone())).expect("a request")
+}
+
+/// Agrees to the last Configure-Request of a protocol.
+pub fn agree(end: &mut End, protocol: u16) {
+    let (identifier, options) = request(&answers(end), protocol);
+    end.receive(&packet(protocol, 2, identifier, &options));
+}
+
+/// A session whose LCP a scripted peer has agreed to, with `options` in the peer's request.
+pub fn after_lcp(config: Arc<Config>, options: &[u8]) -> End {
+    let mut end = End::new(config, 12);
+    end.start();
+    agree(&mut end, LCP);
+    end.receive(&packet(LCP, 1, 77, options));
+    end
 }

@@ -1,46 +1,21 @@
 //! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
 
-use super::line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
+use super::line::{
+    ALL, Answer, CHAP, DNS, End, IPCP, IPV6CP, LCP, Line, OWN, PAP, SECRET, SUBSCRIBER, answers,
+    concentrator, grant, host, of_host, packet, request, tell, verdict,
+};
 use crate::pap;
 use crate::session::{Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-const LCP: u16 = 0xc021;
-const PAP: u16 = 0xc023;
-const CHAP: u16 = 0xc223;
-const IPCP: u16 = 0x8021;
-const IPV6CP: u16 = 0x8057;
-
-type Said = (u16, u8, u8, Vec<u8>);
-
-fn said(end: &mut End) -> Vec<Said> {
-    let sent = end.sent();
-    sent.iter()
-        .map(|sent| parts(sent))
-        .map(|(p, code, identifier, data)| (p, code, identifier, data.to_vec()))
-        .collect()
-}
-
-/// The last Configure-Request of a protocol.
-fn request(said: &[Said], protocol: u16) -> (u8, Vec<u8>) {
-    let found = said.iter().rfind(|said| (said.0, said.1) == (protocol, 1));
-    found.map(|said| (said.2, said.3.clone())).expect("a request")
-}
-
-/// Exchange: the packet, and all that it was answered by.
-fn tell(end: &mut End, protocol: u16, code: u8, identifier: u8, data: &[u8]) -> Vec<Said> {
-    end.receive(&packet(protocol, code, identifier, data));
-    said(end)
-}
-
 fn started(end: &mut End) -> (u8, Vec<u8>) {
     end.start();
-    request(&said(end), LCP)
+    request(&answers(end), LCP)
 }
 
 /// A host without authentication whose LCP is open, and its requests.
-fn open_host(methods: &[Method]) -> (End, Vec<Said>) {
+fn open_host(methods: &[Method]) -> (End, Vec<Answer>) {
     let mut end = End::new(of_host(host(methods)), 1);
     let (identifier, options) = started(&mut end);
     tell(&mut end, LCP, 2, identifier, &options);
@@ -97,8 +72,7 @@ fn a_pppd_server_with_pap() {
 
 #[test]
 fn a_pppd_client_that_wants_another_method_and_its_own_options() {
-    let mut end =
-        End::new(of_concentrator(concentrator(&[Method::MsChapV2, Method::ChapMd5, Method::Pap])), 1);
+    let mut end = End::new(concentrator(&[Method::MsChapV2, Method::ChapMd5, Method::Pap]), 1);
     let (identifier, options) = started(&mut end);
     assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x81");
     // ACCM, PFC and ACFC, as on a serial line.
@@ -121,7 +95,7 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     let requests = said_requests(&mut end);
     assert_eq!(requests, [(PAP, 2), (IPCP, 1), (IPV6CP, 1)]);
     // pppd asks for its own address, Microsoft's name servers too, and no address at all.
-    let nak = |said: Vec<Said>| said.into_iter().map(|said| (said.1, said.3)).collect::<Vec<_>>();
+    let nak = |said: Vec<Answer>| said.into_iter().map(|said| (said.1, said.3)).collect::<Vec<_>>();
     let said = tell(&mut end, IPCP, 1, 1, b"\x03\x06\xc0\xa8\x00\x02\x82\x06\0\0\0\0");
     assert_eq!(nak(said), [(4, b"\x82\x06\0\0\0\0".to_vec())]);
     let said = tell(&mut end, IPCP, 1, 2, b"\x03\x06\xc0\xa8\x00\x02\x81\x06\0\0\0\0");
@@ -143,7 +117,7 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
 }
 
 fn said_requests(end: &mut End) -> Vec<(u16, u8)> {
-    said(end).into_iter().map(|said| (said.0, said.1)).collect()
+    answers(end).into_iter().map(|said| (said.0, said.1)).collect()
 }
 
 /// Concentrators that name no magic number, name zero first, or reject the host's, and that demand what has no use on PPPoE.
@@ -256,12 +230,12 @@ fn a_request_is_repeated_under_its_identifier_and_changed_under_a_new_one() {
     let mut end = End::new(of_host(host(&[])), 1);
     let first = started(&mut end);
     end.pass(Duration::from_secs(3));
-    assert_eq!(request(&said(&mut end), LCP), first);
+    assert_eq!(request(&answers(&mut end), LCP), first);
     let changed = request(&tell(&mut end, LCP, 3, first.0, b"\x05\x06\x01\x02\x03\x04"), LCP);
     assert!(changed.0 != first.0 && changed.1 != first.1);
     tell(&mut end, LCP, 2, changed.0, &changed.1);
     end.pass(end.now + Duration::from_secs(3));
-    assert_ne!(request(&said(&mut end), LCP).0, changed.0, "a request that was answered is spent");
+    assert_ne!(request(&answers(&mut end), LCP).0, changed.0, "a request that was answered is spent");
 }
 
 #[test]
@@ -331,14 +305,14 @@ fn what_a_link_says_about_itself() {
 
 #[test]
 fn who_refuses_to_say_who_it_is_gets_no_session() {
-    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
     let (identifier, _) = started(&mut end);
     tell(&mut end, LCP, 1, 1, b"");
     tell(&mut end, LCP, 4, identifier, b"\x03\x05\xc2\x23\x05");
     end.pass(Duration::from_secs(10));
     assert_eq!(end.closed(), Some(&Closed::MethodRefused));
     // Nor does a concentrator say who it is.
-    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
     started(&mut end);
     assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23"), [(LCP, 4, 1, b"\x03\x04\xc0\x23".to_vec())]);
 }
@@ -368,7 +342,7 @@ fn silence_of_either_end_in_authentication_is_told() {
         let closed = end.closed().expect("over").to_string();
         assert!(closed.contains(words), "{closed}");
     }
-    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
     let (identifier, options) = started(&mut end);
     tell(&mut end, LCP, 2, identifier, &options);
     let challenge = tell(&mut end, LCP, 1, 1, b"").pop().unwrap();
@@ -381,7 +355,7 @@ fn silence_of_either_end_in_authentication_is_told() {
 
 #[test]
 fn nothing_granted_is_said() {
-    let mut end = End::new(of_concentrator(concentrator(&[])), 1);
+    let mut end = End::new(concentrator(&[]), 1);
     let (identifier, options) = started(&mut end);
     tell(&mut end, LCP, 2, identifier, &options);
     tell(&mut end, LCP, 1, 1, b"");
@@ -415,4 +389,103 @@ fn interface_identifiers_that_meet_are_told_apart() {
     tell(&mut end, IPV6CP, 1, 2, b"\x01\x0a\0\0\0\0\0\0\0\x07");
     tell(&mut end, IPV6CP, 2, identifier, &asked);
     assert_eq!(end.session.ipv6(), Some(Ipv6 { local: 8, peer: 7 }));
+}
+
+#[test]
+fn a_good_line_comes_up_with_every_method_and_stays() {
+    for methods in [&[][..], &[Method::Pap], &[Method::ChapMd5], &[Method::MsChapV2], &ALL] {
+        let mut line = Line::new(of_host(host(&ALL)), concentrator(methods));
+        line.start();
+        // Without authentication the host's first IPCP packet comes too early.
+        line.pass(Duration::from_secs(4));
+        assert!(line.is_up(), "{methods:?}: {:?}", line.ends[0].actions);
+        let [host, concentrator] = line.ends.each_ref().map(|end| &end.session);
+        let ipv4 = Ipv4 { local: SUBSCRIBER, peer: Some(OWN), dns: [Some(DNS), None] };
+        assert_eq!(host.ipv4(), Some(ipv4));
+        assert_eq!(concentrator.ipv4(), Some(Ipv4 { local: OWN, peer: Some(SUBSCRIBER), dns: [None; 2] }));
+        let Some(Ipv6 { local, peer: 1 }) = host.ipv6() else { panic!("{:?}", host.ipv6()) };
+        assert_eq!(concentrator.ipv6(), Some(Ipv6 { local: 1, peer: local }));
+        let phase = |action: &Action| match action {
+            Action::Phase(phase) => Some(*phase),
+            _ => None,
+        };
+        let phases: Vec<_> = line.ends[1].actions.iter().filter_map(phase).collect();
+        assert_eq!(phases, [Phase::Auth, Phase::Network, Phase::Open]);
+        // An hour of silence but for echoes.
+        line.pass(Duration::from_secs(3_600));
+        assert!(line.is_up() && line.ends.iter().all(|end| end.session.round_trip().is_some()));
+    }
+}
+
+#[test]
+fn closing_is_heard_at_the_other_end() {
+    for closer in 0..2 {
+        let mut line = Line::up(&ALL);
+        line.ends[closer].close();
+        assert_eq!(line.ends[closer].phase(), Phase::Closed);
+        line.talk();
+        line.pass(Duration::from_secs(10));
+        assert_eq!(line.ends[closer].closed(), Some(&Closed::Asked));
+        let other = line.ends[1 - closer].closed();
+        assert_eq!(other, Some(&Closed::PeerEnded { message: Vec::new(), phase: Phase::Open }));
+        for end in &line.ends {
+            let downs = end.actions.iter().filter(|action| matches!(action, Action::Down(_))).count();
+            assert_eq!(downs, 2);
+            assert!(matches!(end.actions.last(), Some(Action::Closed(_))), "nothing follows");
+            assert_eq!(end.session.deadline(), None);
+        }
+    }
+}
+
+#[test]
+fn a_dead_peer_is_noticed() {
+    let mut line = Line::up(&ALL);
+    let end = &mut line.ends[0];
+    end.pass(end.now + Duration::from_secs(37));
+    assert_eq!(end.closed(), Some(&Closed::PeerSilent { echoes: 3 }));
+    let mut end = End::new(of_host(host(&ALL)), 5);
+    end.start();
+    end.pass(Duration::from_secs(31));
+    assert_eq!(end.closed(), Some(&Closed::NoAnswer { requests: 10, heard: false }));
+    assert_eq!(end.sent().len(), 10);
+}
+
+#[test]
+fn wrong_passwords_are_told_as_such() {
+    for method in ALL {
+        let host = crate::session::Host { secret: b"wrong".to_vec(), ..host(&ALL) };
+        let mut line = Line::new(of_host(host), concentrator(&[method]));
+        line.start();
+        line.pass(Duration::from_secs(20));
+        let closed = line.ends[0].closed().expect("over");
+        assert!(matches!(closed, Closed::AuthenticationFailed { message, .. } if message == b"who are you"));
+        let words = "(it says \"who are you\"); if these words do not say why, check user name and password";
+        assert!(closed.to_string().contains(words), "{closed}");
+        assert_eq!(line.ends[1].closed(), Some(&Closed::SubscriberRefused { user: b"user@isp".to_vec() }));
+    }
+}
+
+#[test]
+fn a_line_that_returns_to_itself_is_told_as_looped() {
+    for config in [of_host(host(&ALL)), concentrator(&[Method::Pap]), concentrator(&[])] {
+        let mut end = End::new(config, 7);
+        end.start();
+        for _ in 0..1_000 {
+            end.sent().iter().for_each(|packet| end.receive(packet));
+        }
+        end.pass(Duration::from_secs(100));
+        let closed = end.closed().expect("over");
+        assert!(matches!(closed, Closed::Looped | Closed::MethodRefused), "{closed}");
+    }
+}
+
+#[test]
+fn a_host_asks_for_its_own_address_and_takes_the_given_one() {
+    let host = crate::session::Host { ipv4: Some(Ipv4Addr::new(203, 0, 113, 9)), ipv6: None, ..host(&ALL) };
+    let mut line = Line::new(of_host(host), concentrator(&ALL));
+    line.start();
+    assert_eq!(line.ends[0].session.ipv4().map(|ipv4| ipv4.local), Some(SUBSCRIBER));
+    line.pass(Duration::from_secs(60));
+    assert_eq!(line.ends[1].phase(), Phase::Open);
+    assert_eq!(line.ends[1].session.ipv6(), None, "rejected, and the session lives");
 }

@@ -103,7 +103,7 @@ fn lines_are_heard_whole_or_not_at_all() {
     }
     let long = "x".repeat(3 << 20);
     thread::scope(|scope| {
-        scope.spawn(|| Talk::new(other.try_clone().expect("a copy")).expect("one").say(&long, None));
+        scope.spawn(|| Talk::new(other.try_clone().expect("a copy")).expect("one").say(&long));
         assert_eq!(talk.hear(in_time(), None).expect("heard"), Heard::Line(long.clone()));
     });
     (&other).write_all(b"no end").expect("written");

@@ -7,7 +7,7 @@ use kernel::socket::filter::all_or_none;
 use kernel::socket::{Packet, udp};
 use link::parent::{Admission, Arrival, buffer, receive, receiver};
 use link::pppoe::VlanPattern;
-use link::running::{Event, Means, Running, Wish as LinkWish};
+use link::running::{Event, Means, Running, Wish};
 use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,9 +15,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
+use testkit::{require, wait_for, wait_until};
 
 const PATIENCE: Duration = testkit::PATIENCE;
 const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -38,7 +38,7 @@ impl Scene {
         near.veth(&veth).expect("a pair");
         let (subscribers, registry, local) = near.inside(|| {
             let local = link_by_name("near0").expect("there").mac.expect("an address");
-            let wish = Wish {
+            let config = Config {
                 name: "bras0".to_owned(),
                 parent: "near0".to_owned(),
                 vlans: pattern,
@@ -47,7 +47,7 @@ impl Scene {
                 workers,
                 limits: Limits { sessions: 4096, prefixes: 4096 },
             };
-            let (subscribers, registry) = Subscribers::up(&wish).expect("up");
+            let (subscribers, registry) = Subscribers::up(&config).expect("up");
             (subscribers, registry, local)
         });
         near.run("ip", &["route", "add", "10.64.0.0/16", "dev", "bras0"]).expect("a route");
@@ -68,27 +68,26 @@ fn all_frames(interface: &str) -> Packet {
 
 /// Frames of PPPoE sessions that come until there are so many.
 fn frames(socket: &Packet, count: usize) -> Vec<Vec<u8>> {
-    let until = Instant::now() + PATIENCE;
     let (mut buffer, mut all) = (buffer(), Vec::new());
-    while all.len() < count {
-        assert!(Instant::now() < until, "{} of {count}", all.len());
-        match receive(socket, &mut buffer).expect("received") {
-            Arrival::Frame(received) => {
-                let protocol = wire::vlan::protocol(received.frame).expect("whole");
-                if protocol.ethertype == EtherType::PPPOE_SESSION {
-                    all.push(received.frame.to_vec());
+    wait_until(format_args!("{count} frames"), || {
+        loop {
+            match receive(socket, &mut buffer).expect("received") {
+                Arrival::Frame(received) => {
+                    let protocol = wire::vlan::protocol(received.frame).expect("whole");
+                    if protocol.ethertype == EtherType::PPPOE_SESSION {
+                        all.push(received.frame.to_vec());
+                    }
                 }
+                Arrival::Nothing => return all.len() >= count,
+                other => panic!("{other:?}"),
             }
-            Arrival::Nothing => thread::sleep(Duration::from_micros(200)),
-            other => panic!("{other:?}"),
         }
-    }
+    });
     all
 }
 
-/// Sends back what comes to port 7000, until it is told to end.
-fn echo(is_over: &AtomicBool) {
-    let socket = UdpSocket::bind((SERVER4, 7000)).expect("bound");
+/// Sends back what comes to a socket, until it is told to end.
+fn echo(socket: &UdpSocket, is_over: &AtomicBool) {
     socket.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
     let mut buffer = [0; 2048];
     while !is_over.load(Ordering::Relaxed) {
@@ -139,12 +138,12 @@ fn hundreds_of_sessions_talk_through_one_interface() {
         }
         let is_over = AtomicBool::new(false);
         let (near, far) = (&scene.near, &scene.far);
+        let socket = near.inside(|| UdpSocket::bind((SERVER4, 7000)).expect("bound"));
         let back = thread::scope(|scope| {
             let over = Over(&is_over);
-            scope.spawn(|| near.inside(|| echo(&is_over)));
+            scope.spawn(|| echo(&socket, &is_over));
             let back = far.inside(|| {
                 let socket = all_frames("far0");
-                thread::sleep(Duration::from_millis(100));
                 let mut transmit = Transmit::open("far0").expect("a socket");
                 // Slowly enough for the socket of the echo.
                 let mut back = Vec::new();
@@ -168,31 +167,22 @@ fn hundreds_of_sessions_talk_through_one_interface() {
         }
         assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
         // Those of the last frames may still be on their way.
-        let until = Instant::now() + PATIENCE;
-        while scene.drops().values().sum::<u64>() < 1800 && Instant::now() < until {
-            thread::sleep(Duration::from_millis(1));
-        }
-        thread::sleep(Duration::from_millis(50));
-        let drops = scene.drops();
-        assert_eq!((drops["other-source"], drops["other-peer"]), (600, 1200), "{drops:?}");
-        assert_eq!(drops.len(), 2, "{drops:?}");
+        wait_until("1800 frames that are dropped", || scene.drops().values().sum::<u64>() >= 1800);
+        let expected = [("other-source".to_owned(), 600), ("other-peer".to_owned(), 1200)];
+        assert_eq!(scene.drops(), BTreeMap::from(expected));
         for (number, (_, own)) in all.iter().enumerate() {
             let usage = scene.registry.usage(*own).expect("there");
-            let octets = sent[4 * number].len() as u64;
+            let bytes = sent[4 * number].len() as u64;
             await_sent(&scene.registry, *own, 1);
-            assert_eq!((usage.received.frames, usage.received.octets), (1, octets));
-            assert_eq!((usage.sent.frames, usage.sent.octets), (1, octets));
+            assert_eq!((usage.received.frames, usage.received.octets), (1, bytes));
+            assert_eq!((usage.sent.frames, usage.sent.octets), (1, bytes));
             assert_eq!((usage.received_dropped, usage.sent_dropped), (1, 0));
             assert_eq!(scene.registry.heard(*own), Ok(1));
         }
         let counted = scene.subscribers.down();
         assert_eq!((counted.received.frames, counted.sent.frames), (600, 600));
         // What another test forks off has this process's descriptors for a moment, and with them the interface.
-        let until = Instant::now() + PATIENCE;
-        while scene.near.run("ip", &["link", "show", "bras0"]).is_ok() {
-            assert!(Instant::now() < until, "the interface is still there");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the end of the interface", || scene.near.run("ip", &["link", "show", "bras0"]).is_err());
     }
 }
 
@@ -211,13 +201,8 @@ fn the_filter_leaves_other_lines_and_control_out() {
     let elsewhere = frame(&session, MacAddress([2, 0, 0x5e, 0, 0, 99]), &packet);
     let line = frame(&other, scene.local, &datagram(address(6).into(), SERVER4.into(), b"x"));
     scene.far.send("far0", [&control, &line, &elsewhere, &compressed, &good]).expect("sent");
-    let until = Instant::now() + PATIENCE;
-    while scene.registry.heard(own) != Ok(1) {
-        assert!(Instant::now() < until, "{:?}", scene.subscribers.counted());
-        thread::sleep(Duration::from_millis(1));
-    }
-    let counted = scene.subscribers.counted();
-    assert_eq!(counted.drops, BTreeMap::from([("ppp-compressed".to_owned(), 1)]));
+    wait_until("the good frame", || scene.registry.heard(own) == Ok(1));
+    assert_eq!(scene.drops(), BTreeMap::from([("ppp-compressed".to_owned(), 1)]));
 }
 
 /// The end of a link, also by a panic.
@@ -237,7 +222,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
     let (stop, ask) = UnixStream::pair().expect("a pair");
     let tags = if session.vlans.count() == 0 { String::new() } else { format!("{},", session.vlans) };
     let encapsulation = format!("{tags}pppoe:{}@{}", session.id, scene.local);
-    let wish = LinkWish {
+    let wish = Wish {
         name: "sub0".to_owned(),
         parent: "far0".to_owned(),
         encapsulation: encapsulation.parse().expect("an encapsulation"),
@@ -255,10 +240,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
             far.inside(|| {
                 // What another test forks off has all descriptors, that of the former link's interface among them, until it has
                 // become the program that it is to be.
-                let until = Instant::now() + testkit::PATIENCE;
-                while link_by_name("sub0").is_ok() && Instant::now() < until {
-                    thread::sleep(Duration::from_millis(5));
-                }
+                wait_until("the end of the former link", || link_by_name("sub0").is_err());
                 let sockets = Instances::new(Kind::Link, StateDir::at(folder)).expect("a namespace");
                 let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
                 ready.send(()).expect("somebody waits");
@@ -278,20 +260,13 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
 
 /// Waits until so many frames of a session are counted, which is after they have arrived.
 fn await_sent(registry: &Registry, own: Number, frames: u64) {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let sent = registry.usage(own).expect("there").sent.frames;
-        if sent >= frames {
-            assert_eq!(sent, frames);
-            return;
-        }
-        assert!(Instant::now() < until, "{sent} of {frames}");
-        thread::sleep(Duration::from_millis(1));
-    }
+    let sent = || registry.usage(own).expect("there").sent.frames;
+    wait_until(format_args!("{frames} frames"), || sent() >= frames);
+    assert_eq!(sent(), frames);
 }
 
 /// Sends so many bytes from one end of a connection to the other.
-fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, octets: usize) {
+fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, bytes: usize) {
     let (namespace, address) = listener;
     let listener = namespace.inside(|| TcpListener::bind((address, 7080)).expect("bound"));
     thread::scope(|scope| {
@@ -305,12 +280,12 @@ fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, octets: usize) {
         from.inside(|| {
             let mut stream = TcpStream::connect((address, 7080)).expect("connected");
             stream.set_write_timeout(Some(PATIENCE)).expect("set");
-            let octets: Vec<u8> = (0..octets).map(|place| (place % 251) as u8).collect();
-            stream.write_all(&octets).expect("written");
+            let bytes: Vec<u8> = (0..bytes).map(|place| (place % 251) as u8).collect();
+            stream.write_all(&bytes).expect("written");
         });
         let all = taker.join().expect("no panic");
-        assert_eq!(all.len(), octets);
-        assert!(all.iter().enumerate().all(|(place, octet)| *octet == (place % 251) as u8));
+        assert_eq!(all.len(), bytes);
+        assert!(all.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
     });
 }
 
@@ -345,13 +320,15 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
         changer.join().expect("no panic")
     });
     // The session's counters are behind those of all by an instruction.
-    thread::sleep(Duration::from_millis(50));
+    let usage = || registry.usage(own).expect("there");
+    wait_until("equal counters", || {
+        let counted = scene.subscribers.counted();
+        (usage().received, usage().sent) == (counted.received, counted.sent)
+    });
     let counted = scene.subscribers.counted();
     assert!(changes > 3000, "{changes}");
     assert!(counted.super_packets > 50 && counted.delivered > counted.deliveries * 5 / 4, "{counted:?}");
     assert_eq!(counted.drops, BTreeMap::new());
-    let usage = registry.usage(own).expect("there");
-    assert_eq!((usage.received, usage.sent), (counted.received, counted.sent));
 }
 
 #[test]
@@ -363,21 +340,21 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
     let own = scene.registry.insert(&narrow).expect("room");
     scene.registry.add_address(own, address(5).into()).expect("free");
     with_link(&scene, &narrow, address(5), 1492, || {
-        let datagrams = |namespace: &Namespace, may_fragment: bool, octets: usize| {
+        let datagrams = |namespace: &Namespace, may_fragment: bool, bytes: usize| {
             namespace.inside(|| {
                 let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
                 udp::set_may_fragment(&socket, IpVersion::V4, may_fragment).expect("set");
-                socket.send_to(&vec![0x77; octets], (address(5), 7001)).map_err(|error| error.raw_os_error())
+                socket.send_to(&vec![0x77; bytes], (address(5), 7001)).map_err(|error| error.raw_os_error())
             })
         };
         let taker = scene.far.inside(|| UdpSocket::bind((address(5), 7001)).expect("bound"));
         taker.set_read_timeout(Some(PATIENCE)).expect("set");
         let mut buffer = [0; 65_536];
         // May be fragmented: as it is, and beyond the MTU of the interface, which the kernel has fragmented before.
-        for octets in [900, 1200, 1464, 4000] {
-            datagrams(&scene.near, true, octets).expect("sent");
-            assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
-            assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
+        for bytes in [900, 1200, 1464, 4000] {
+            datagrams(&scene.near, true, bytes).expect("sent");
+            assert_eq!(taker.recv(&mut buffer).expect("received"), bytes);
+            assert!(buffer[..bytes].iter().all(|byte| *byte == 0x77));
         }
         // One, two and two; and six of the three that the kernel had made.
         await_sent(&scene.registry, own, 11);
@@ -388,22 +365,17 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
             udp::set_segment(&socket, 1300).expect("set");
             socket.send_to(&[0x77; 5000], (address(5), 7001)).expect("sent");
         });
-        for octets in [1300, 1300, 1300, 1100] {
-            assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
-            assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
+        for bytes in [1300, 1300, 1300, 1100] {
+            assert_eq!(taker.recv(&mut buffer).expect("received"), bytes);
+            assert!(buffer[..bytes].iter().all(|byte| *byte == 0x77));
         }
         await_sent(&scene.registry, own, 11 + 8);
         // Must not: the kernel learns of it.
         assert_eq!(scene.subscribers.counted().too_big_told, 0);
         datagrams(&scene.near, false, 1200).expect("sent");
-        let until = Instant::now() + PATIENCE;
-        while datagrams(&scene.near, false, 1200) != Err(Some(libc::EMSGSIZE)) {
-            assert!(Instant::now() < until);
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("EMSGSIZE", || datagrams(&scene.near, false, 1200) == Err(Some(libc::EMSGSIZE)));
         datagrams(&scene.near, false, 972).expect("sent");
         assert_eq!(taker.recv(&mut buffer).expect("received"), 972);
-        thread::sleep(Duration::from_millis(50));
         let counted = scene.subscribers.counted();
         assert!(counted.too_big_told > 0 && counted.drops["path-mtu"] >= counted.too_big_told, "{counted:?}");
     });
@@ -445,7 +417,7 @@ fn segment_sizes_are_lowered_to_what_the_session_takes() {
 fn the_parent_is_watched_and_its_new_address_taken() {
     let Some(()) = require("netns", probe()) else { return };
     let mut scene = Scene::new("none".parse().expect("a pattern"), 2, 1492);
-    let again = Wish {
+    let again = Config {
         name: "bras1".to_owned(),
         parent: "near0".to_owned(),
         vlans: "none".parse().expect("a pattern"),
@@ -468,11 +440,9 @@ fn the_parent_is_watched_and_its_new_address_taken() {
         "link set near0 up",
     ]) {
         scene.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
-        let until = Instant::now() + PATIENCE;
-        while !scene.subscribers.look().expect("looked").events.contains(&event) {
-            assert!(Instant::now() < until, "{event:?}");
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(format!("{event:?}"), || {
+            scene.subscribers.look().expect("looked").events.contains(&event)
+        });
         assert_eq!(carrier(&scene), if event == Event::ParentUp { "1" } else { "0" });
     }
     scene.registry.set_local(moved);
@@ -483,11 +453,7 @@ fn the_parent_is_watched_and_its_new_address_taken() {
         .far
         .send("far0", [frame(&session, scene.local, &packet), frame(&session, moved, &packet)])
         .expect("sent");
-    let until = Instant::now() + PATIENCE;
-    while scene.registry.heard(own) != Ok(1) {
-        assert!(Instant::now() < until, "{:?}", scene.subscribers.counted());
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the frame to the new address", || scene.registry.heard(own) == Ok(1));
     assert_eq!(scene.drops(), BTreeMap::new());
 }
 
@@ -498,7 +464,7 @@ fn senders_of_ipv6_are_told() {
     let mut narrow = session("q:35", 5);
     narrow.mtu = 1300;
     let own = scene.registry.insert(&narrow).expect("room");
-    let prefix = Prefix::of("2001:db8:64::".parse().expect("an address"), 64).expect("so many bits");
+    let prefix = Network::of("2001:db8:64::".parse().expect("an address"), 64).expect("so many bits");
     scene.registry.add_prefix(own, prefix).expect("free");
     let on = "for name in all bras0; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done";
     scene.near.run("sh", &["-c", on]).expect("on");
@@ -509,23 +475,12 @@ fn senders_of_ipv6_are_told() {
     scene.near.inside(|| {
         let socket = UdpSocket::bind("[2001:db8::1]:0").expect("bound");
         udp::set_may_fragment(&socket, IpVersion::V6, false).expect("set");
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001") {
-                Ok(_) => assert!(Instant::now() < until),
-                Err(error) => {
-                    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
-                    break;
-                }
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        let before = scene.registry.usage(own).expect("there").sent.frames;
+        let refused = wait_for("EMSGSIZE", || socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001").err());
+        assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE), "{refused}");
+        let sent = || scene.registry.usage(own).expect("there").sent.frames;
+        let before = sent();
         socket.send_to(&[7; 1300 - 48], "[2001:db8:64::9]:7001").expect("fits");
-        while scene.registry.usage(own).expect("there").sent.frames == before {
-            assert!(Instant::now() < until);
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("one more frame", || sent() > before);
     });
     assert!(scene.subscribers.counted().too_big_told > 0);
 }

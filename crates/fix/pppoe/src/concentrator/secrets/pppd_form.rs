@@ -1,7 +1,7 @@
 //! Lines of client, server, password and addresses, as pppd reads them (`pap-secrets`, `chap-secrets`).
 
-use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
-use format::Quotable;
+use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, no_password, station};
+use format::{Quotable, plural};
 use std::net::Ipv4Addr;
 
 /// Reads the lines that are for `server`, whose address is `own`.
@@ -9,9 +9,12 @@ pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<
     let mut words = Words { rest: text, line: 1 };
     let mut table = Table::default();
     while let Some(line) = words.line()? {
-        let at = |mistake| Error::new(line.number, mistake);
+        let at = |mistake: String| Error::new(line.number, mistake);
         let [client, of, password, addresses @ ..] = &line.words[..] else {
-            return Err(at(Mistake::Words(line.words.len())));
+            let words = plural(line.words.len() as u64, "word");
+            return Err(at(format!(
+                "expected client, server and password, found {words}; passwords with white space or # stand in quotes"
+            )));
         };
         if of != b"*" && of != server {
             table.secrets.for_others += 1;
@@ -24,15 +27,16 @@ pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<
     Ok(table.secrets)
 }
 
-fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> Result<Subscriber, Mistake> {
+fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> Result<Subscriber, String> {
     if client.is_empty() {
-        return Err(Mistake::NoUser);
+        return Err(NO_USER.to_owned());
     }
     if password.is_empty() {
-        return Err(Mistake::NoPassword(Quotable(client).to_string()));
+        return Err(no_password(client));
     }
     if password.starts_with(b"@/") {
-        return Err(Mistake::PasswordFile);
+        let expected = "the password is to be read from a file (@/…), which is not done here: expected the password itself";
+        return Err(expected.to_owned());
     }
     Ok(Subscriber {
         password: Password::new(password),
@@ -45,7 +49,7 @@ fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> 
 }
 
 /// The first single address, `*` or `-` decides; all words are looked at, so that none is wrong unseen.
-fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, Mistake> {
+fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, String> {
     let mut found = None;
     for word in words.iter().take_while(|word| *word != b"--") {
         let address = match &word[..] {
@@ -53,7 +57,12 @@ fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, Mistake>
             b"-" => Address::None,
             text => {
                 let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
-                let parsed = parsed.ok_or_else(|| Mistake::Address(Quotable(text).to_string()))?;
+                let parsed = parsed.ok_or_else(|| {
+                    format!(
+                        "\"{}\" is no address: expected one IPv4 address, * for one of the pool, or - for none",
+                        Quotable(text)
+                    )
+                })?;
                 Address::Fixed(station(parsed, own)?)
             }
         };
@@ -137,10 +146,10 @@ impl Words<'_> {
     }
 
     fn next(&mut self) -> Option<u8> {
-        let (&octet, rest) = self.rest.split_first()?;
+        let (&byte, rest) = self.rest.split_first()?;
         self.rest = rest;
-        self.line += usize::from(octet == b'\n');
-        Some(octet)
+        self.line += usize::from(byte == b'\n');
+        Some(byte)
     }
 
     /// Passes a backslash with the end of the line behind it.
@@ -161,11 +170,11 @@ impl Words<'_> {
             match self.peek() {
                 None | Some(b'\n') => return true,
                 Some(b'#') => {
-                    while self.peek().is_some_and(|octet| octet != b'\n') {
+                    while self.peek().is_some_and(|byte| byte != b'\n') {
                         self.next();
                     }
                 }
-                Some(octet) if is_space(octet) => {
+                Some(byte) if is_space(byte) => {
                     self.next();
                 }
                 Some(_) if self.continued() => {}
@@ -177,8 +186,8 @@ impl Words<'_> {
     fn word(&mut self) -> Result<Vec<u8>, Error> {
         let mut word = Vec::new();
         let mut quotation = None;
-        while let Some(octet) = self.peek() {
-            match (octet, quotation) {
+        while let Some(byte) = self.peek() {
+            match (byte, quotation) {
                 _ if self.continued() => continue,
                 (b'\\', _) => {
                     self.next();
@@ -186,12 +195,12 @@ impl Words<'_> {
                     continue;
                 }
                 (b'\n', Some(quote)) => return Err(self.open(quote)),
-                (_, Some(quote)) if octet == quote => quotation = None,
-                (_, Some(_)) => word.push(octet),
-                (b'"' | b'\'', None) => quotation = Some(octet),
+                (_, Some(quote)) if byte == quote => quotation = None,
+                (_, Some(_)) => word.push(byte),
+                (b'"' | b'\'', None) => quotation = Some(byte),
                 (b'#', None) => break,
-                (_, None) if is_space(octet) || octet == b'\n' => break,
-                (_, None) => word.push(octet),
+                (_, None) if is_space(byte) || byte == b'\n' => break,
+                (_, None) => word.push(byte),
             }
             self.next();
         }
@@ -202,18 +211,19 @@ impl Words<'_> {
     }
 
     fn open(&self, quote: u8) -> Error {
-        Error::new(self.line, Mistake::OpenQuotation(char::from(quote)))
+        let quote = char::from(quote);
+        Error::new(self.line, format!("the quotation that begins with {quote} has no end on this line"))
     }
 
     /// What stands behind a backslash: a letter for a control character, up to three octal or two hexadecimal digits, or
     /// the character itself. Nothing at the end of the text.
     fn escaped(&mut self) -> Option<u8> {
-        let octet = self.peek()?;
-        if (b'0'..=b'7').contains(&octet) {
+        let byte = self.peek()?;
+        if (b'0'..=b'7').contains(&byte) {
             return Some(self.digits(3, 8));
         }
         self.next();
-        Some(match octet {
+        Some(match byte {
             b'a' => 7,
             b'b' => 8,
             b'f' => 12,
@@ -230,7 +240,7 @@ impl Words<'_> {
     fn digits(&mut self, most: usize, radix: u32) -> u8 {
         let mut value = 0u32;
         for _ in 0..most {
-            let Some(digit) = self.peek().and_then(|octet| char::from(octet).to_digit(radix)) else { break };
+            let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else { break };
             value = value * radix + digit;
             self.next();
         }
@@ -238,6 +248,6 @@ impl Words<'_> {
     }
 }
 
-const fn is_space(octet: u8) -> bool {
-    matches!(octet, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }

@@ -2,7 +2,7 @@
 //!
 //! Every value is looked at here, never by a deserialiser: its messages quote what they found, and that may be a password.
 
-use super::{Address, Error, Mistake, Password, Secrets, Subscriber, Table, station};
+use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, Table, no_password, not_own, station};
 use crate::concentrator::network::Network;
 use format::Quotable;
 use std::collections::HashMap;
@@ -15,20 +15,20 @@ const KEYS: &str = "user, password, address, routes, prefix or sessions";
 /// Reads the tables. `own` is the concentrator's address.
 pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
     let ends: Vec<usize> =
-        text.iter().enumerate().filter(|(_, octet)| **octet == b'\n').map(|(at, _)| at).collect();
+        text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
     let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
-    let text =
-        std::str::from_utf8(text).map_err(|error| Error::new(line_of(error.valid_up_to()), Mistake::Utf8))?;
+    let text = std::str::from_utf8(text).map_err(|error| {
+        Error::new(line_of(error.valid_up_to()), "this is no UTF-8, which TOML has to be")
+    })?;
     let document = DeTable::parse(text).map_err(|error| {
-        let mistake = Mistake::Toml(error.message().lines().next().unwrap_or_default().to_owned());
+        let mistake = format!("this is no TOML: {}", error.message().lines().next().unwrap_or_default());
         Error::new(line_of(error.span().map_or(0, |span| span.start)), mistake)
     })?;
     let mut reader = Reader { line_of: &line_of, own, secrets: Secrets::default(), taken: HashMap::new() };
     for (key, value) in document.get_ref() {
-        let at = |mistake| Error::new(line_of(key.span().start), mistake);
+        let at = |mistake: String| Error::new(line_of(key.span().start), mistake);
         if key.get_ref() != "subscriber" {
-            let expected = "tables [[subscriber]] alone";
-            return Err(at(Mistake::UnknownKey { found: shown(key.get_ref()), expected }));
+            return Err(at(unknown_key(key.get_ref(), "tables [[subscriber]] alone")));
         }
         let tables = || at(wrong("subscriber", "tables, each under a line [[subscriber]]"));
         let DeValue::Array(entries) = value.get_ref() else { return Err(tables()) };
@@ -74,18 +74,18 @@ impl Reader<'_> {
                 "routes" => routes(value, self.own).map(|routes| subscriber.routes = routes),
                 "prefix" => prefix(value).map(|prefix| subscriber.prefix = Some(prefix)),
                 "sessions" => sessions(value).map(|sessions| subscriber.sessions = Some(sessions)),
-                other => Err(Mistake::UnknownKey { found: shown(other), expected: KEYS }),
+                other => Err(unknown_key(other, KEYS)),
             };
             result.map_err(|mistake| Error::new(at, mistake))?;
         }
-        let missing = |key| move || Error::new(line, Mistake::Missing(key));
+        let missing = |key: &'static str| move || Error::new(line, format!("this subscriber has no {key}"));
         let (user, user_line) = user.ok_or_else(missing("user"))?;
         let (password, password_line) = password.ok_or_else(missing("password"))?;
         if user.is_empty() {
-            return Err(Error::new(user_line, Mistake::NoUser));
+            return Err(Error::new(user_line, NO_USER));
         }
         if password.is_empty() {
-            return Err(Error::new(password_line, Mistake::NoPassword(shown(user))));
+            return Err(Error::new(password_line, no_password(user.as_bytes())));
         }
         if subscriber.serves_one() && subscriber.sessions.is_some_and(|most| most > 1) {
             let mistake =
@@ -100,12 +100,12 @@ impl Reader<'_> {
     /// Sees that no two subscribers have the same address, route or prefix.
     fn claim(&mut self, subscriber: &Subscriber) -> Result<(), Error> {
         let fixed = match subscriber.address {
-            Address::Fixed(address) => Network::of(IpAddr::V4(address), 32),
+            Address::Fixed(address) => Some(Network::host(IpAddr::V4(address))),
             _ => None,
         };
         for network in subscriber.routes.iter().copied().chain(fixed).chain(subscriber.prefix) {
             if let Some(first) = self.taken.insert(network, subscriber.line) {
-                let mistake = Mistake::Taken { network: network.to_string(), first };
+                let mistake = format!("{network} belongs to the subscriber of line {first} already");
                 return Err(Error::new(subscriber.line, mistake));
             }
         }
@@ -114,7 +114,11 @@ impl Reader<'_> {
 
     fn put(&mut self, user: &str, line: usize, subscriber: Subscriber) -> Result<(), Error> {
         if let Some(first) = self.secrets.named.get(user.as_bytes()) {
-            return Err(Error::new(line, Mistake::Twice { user: shown(user), first: first.line }));
+            let (user, first) = (shown(user), first.line);
+            return Err(Error::new(
+                line,
+                format!("the user \"{user}\" has an entry in line {first} already"),
+            ));
         }
         self.secrets.named.insert(user.as_bytes().into(), subscriber);
         Ok(())
@@ -125,15 +129,19 @@ fn shown(text: &str) -> String {
     Quotable(text.as_bytes()).to_string()
 }
 
-fn wrong(key: &'static str, expected: impl Into<String>) -> Mistake {
-    Mistake::Value { key, expected: expected.into() }
+fn wrong(key: &str, expected: impl std::fmt::Display) -> String {
+    format!("{key}: expected {expected}")
 }
 
-fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, Mistake> {
+fn unknown_key(found: &str, expected: &str) -> String {
+    format!("unknown key \"{}\": expected {expected}", shown(found))
+}
+
+fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, String> {
     value.get_ref().as_str().ok_or_else(|| wrong(key, "a text in quotes"))
 }
 
-fn address(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Address, Mistake> {
+fn address(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Address, String> {
     let expected = || wrong("address", "an IPv4 address in quotes, \"pool\" or \"none\"");
     match value.get_ref().as_str().ok_or_else(expected)? {
         "pool" => Ok(Address::Pool),
@@ -142,7 +150,7 @@ fn address(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Address, Mistake>
     }
 }
 
-fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, Mistake> {
+fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, String> {
     let expected =
         || wrong("routes", "a list of networks such as [\"198.51.100.16/28\", \"2001:db8:b0b::/48\"]");
     let list = value.get_ref().as_array().ok_or_else(expected)?;
@@ -152,8 +160,11 @@ fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, Mi
             .parse()
             .map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", shown(text))))?;
         match own {
-            _ if network.length() == 0 => Err(Mistake::DefaultRoute(network)),
-            Some(own) if network.length() == 32 && network.contains(own.into()) => Err(Mistake::Own(own)),
+            _ if network.length() == 0 => Err(format!(
+                "{network} is a default route, by which all that leaves this machine would go to one subscriber: expected the networks \
+                 behind it"
+            )),
+            Some(own) if network == Network::host(own.into()) => Err(not_own(own)),
             _ => usable(network),
         }
     };
@@ -161,14 +172,14 @@ fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, Mi
 }
 
 /// Sees that hosts of a subscriber can have the addresses of a network.
-fn usable(network: Network) -> Result<Network, Mistake> {
+fn usable(network: Network) -> Result<Network, String> {
     match network.reserved() {
-        Some(reserved) => Err(Mistake::Reserved { network, reserved }),
+        Some(reserved) => Err(format!("{network} cannot be a subscriber's: it has addresses of {reserved}")),
         None => Ok(network),
     }
 }
 
-fn prefix(value: &Value<'_>) -> Result<Network, Mistake> {
+fn prefix(value: &Value<'_>) -> Result<Network, String> {
     // Hosts make addresses of their own in prefixes of 64 bits alone (RFC 4291 section 2.5.1).
     let expected = || wrong("prefix", "an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"");
     let text = value.get_ref().as_str().ok_or_else(expected)?;
@@ -176,7 +187,7 @@ fn prefix(value: &Value<'_>) -> Result<Network, Mistake> {
     if network.ipv6().is_some() && network.length() == 64 { usable(network) } else { Err(expected()) }
 }
 
-fn sessions(value: &Value<'_>) -> Result<u32, Mistake> {
+fn sessions(value: &Value<'_>) -> Result<u32, String> {
     let expected = || wrong("sessions", "a number from 1");
     let number = value.get_ref().as_integer().ok_or_else(expected)?;
     let number = u32::from_str_radix(number.as_str(), number.radix()).map_err(|_| expected())?;

@@ -12,7 +12,7 @@ fn error(text: &str) -> String {
 }
 
 fn password(secrets: &Secrets, user: &str) -> String {
-    String::from_utf8_lossy(secrets.find(user.as_bytes()).unwrap().password.octets()).into_owned()
+    String::from_utf8_lossy(secrets.find(user.as_bytes()).unwrap().password.bytes()).into_owned()
 }
 
 #[test]
@@ -120,7 +120,7 @@ sessions = 0x10
     let alice = secrets.find(b"alice").unwrap();
     assert_eq!((alice.address, alice.sessions, alice.line), (Address::Pool, None, 3));
     let bob = secrets.find(b"bob@example.net").unwrap();
-    assert_eq!(bob.password.octets(), b"battery \"staple");
+    assert_eq!(bob.password.bytes(), b"battery \"staple");
     assert_eq!(bob.address, Address::Fixed([192, 0, 2, 7].into()));
     assert_eq!(
         bob.routes.iter().map(Network::to_string).collect::<Vec<_>>(),
@@ -269,22 +269,22 @@ fn the_form_is_told_by_the_content() {
 proptest! {
     /// Whatever stands in a file, there is a table or a line to look at.
     #[test]
-    fn any_octets_give_a_table_or_a_line(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Err(error) = Secrets::parse(&octets, b"s", None) {
-            prop_assert!(error.line >= 1 && error.line <= octets.iter().filter(|octet| **octet == b'\n').count() + 1);
+    fn any_bytes_give_a_table_or_a_line(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(error) = Secrets::parse(&bytes, b"s", None) {
+            prop_assert!(error.line >= 1 && error.line <= bytes.iter().filter(|byte| **byte == b'\n').count() + 1);
         }
     }
 
     /// A quoted word comes back as it was, whatever is in it.
     #[test]
-    fn what_is_quoted_comes_back(octets in proptest::collection::vec(any::<u8>(), 1..40)) {
-        prop_assume!(!octets.starts_with(b"@/"));
+    fn what_is_quoted_comes_back(bytes in proptest::collection::vec(any::<u8>(), 1..40)) {
+        prop_assume!(!bytes.starts_with(b"@/"));
         let mut text = b"u * \"".to_vec();
-        for octet in &octets {
-            text.extend(format!("\\x{octet:02x}").bytes());
+        for byte in &bytes {
+            text.extend(format!("\\x{byte:02x}").bytes());
         }
         text.extend(b"\"\n");
         let secrets = Secrets::parse(&text, b"s", None).unwrap();
-        prop_assert_eq!(secrets.find(b"u").unwrap().password.octets(), &octets[..]);
+        prop_assert_eq!(secrets.find(b"u").unwrap().password.bytes(), &bytes[..]);
     }
 }

@@ -16,7 +16,7 @@ const NOW: Time = Duration::from_secs(77);
 
 fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-    move |octets: &mut [u8]| generator.fill_bytes(octets)
+    move |bytes: &mut [u8]| generator.fill_bytes(bytes)
 }
 
 fn place(vid: u16) -> Place {
@@ -175,17 +175,17 @@ fn a_flood_of_initiations_leaves_nothing_behind() {
         port: Rate { per_second: 1000, burst: 2000 },
     };
     let mut bench = Bench::new(|config| config.offers = rates);
-    let octets = padi(b"").finish().expect("it fits");
+    let bytes = padi(b"").finish().expect("it fits");
     let flood = 50_000_u64;
     for number in 0..flood {
         let [.., a, b, c, d] = number.to_be_bytes();
-        bench.at(NOW, MacAddress([2, 9, a, b, c, d]), 666, &octets);
+        bench.at(NOW, MacAddress([2, 9, a, b, c, d]), 666, &bytes);
     }
-    let counters = *bench.concentrator.counters();
+    let counters = bench.concentrator.counters().clone();
     assert_eq!(counters.offers, 200);
-    assert_eq!(counters.ignored().collect::<Vec<_>>(), [(Reason::VlanRate, flood - 200)]);
+    assert_eq!(counters.ignored, [(Reason::VlanRate, flood - 200)].into());
     // A subscriber of another VLAN is served meanwhile.
-    let pado = bench.offer(HOST, 35, &octets);
+    let pado = bench.offer(HOST, 35, &bytes);
     assert!(matches!(bench.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
 }
 
@@ -217,10 +217,9 @@ fn a_flood_of_requests_reaches_nobody() {
         let payload = if number.is_multiple_of(2) { &none } else { &invented };
         assert!(matches!(bench.at(NOW, source, 666, payload), Answer::Ignored(_)));
     }
-    let counters = *bench.concentrator.counters();
+    let counters = bench.concentrator.counters().clone();
     assert_eq!(counters.requests, 0);
-    let ignored: Vec<_> = counters.ignored().collect();
-    assert_eq!(ignored, [(Reason::VlanRate, 18_000), (Reason::Forged, 2_000)]);
+    assert_eq!(counters.ignored, [(Reason::VlanRate, 18_000), (Reason::Forged, 2_000)].into());
     assert!(matches!(bench.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
 }
 
@@ -228,8 +227,8 @@ fn a_flood_of_requests_reaches_nobody() {
 #[test]
 fn a_request_again_is_the_same_request() {
     let mut bench = Bench::new(|_| {});
-    let octets = padi(b"").finish().expect("it fits");
-    let pado = bench.offer(HOST, 35, &octets);
+    let bytes = padi(b"").finish().expect("it fits");
+    let pado = bench.offer(HOST, 35, &bytes);
     let asked = padr(b"", &pado);
     let first = request(bench.at(NOW, HOST, 35, &asked));
     let again = request(bench.at(NOW + Duration::from_secs(59), HOST, 35, &asked));
@@ -243,7 +242,7 @@ fn a_request_again_is_the_same_request() {
     let later = NOW + Duration::from_secs(3 * 3600);
     assert_eq!(bench.at(later, HOST, 35, &asked), Answer::Ignored(Reason::Expired));
     // Another exchange of the same host is another request.
-    let second = bench.offer(HOST, 35, &octets);
+    let second = bench.offer(HOST, 35, &bytes);
     assert_ne!(request(bench.at(NOW, HOST, 35, &padr(b"", &second))).cookie, first.cookie);
 }
 
@@ -251,14 +250,14 @@ fn a_request_again_is_the_same_request() {
 #[test]
 fn a_termination_is_for_this_station_alone() {
     let mut bench = Bench::new(|_| {});
-    let octets = padt(7, None);
-    assert_eq!(bench.at(NOW, HOST, 35, &octets), Answer::Terminate { session: 7 });
+    let bytes = padt(7, None);
+    assert_eq!(bench.at(NOW, HOST, 35, &bytes), Answer::Terminate { session: 7 });
     let ignored = |reason| Answer::Ignored(reason);
     let to_all = MacAddress::BROADCAST;
-    assert_eq!(bench.to(NOW, HOST, to_all, 35, &octets), ignored(Reason::Destination));
-    assert_eq!(bench.to(NOW, HOST, HOST, 35, &octets), ignored(Reason::Destination));
-    assert_eq!(bench.to(NOW, to_all, OWN, 35, &octets), ignored(Reason::Source));
-    assert_eq!(bench.to(NOW, OWN, OWN, 35, &octets), ignored(Reason::Source));
+    assert_eq!(bench.to(NOW, HOST, to_all, 35, &bytes), ignored(Reason::Destination));
+    assert_eq!(bench.to(NOW, HOST, HOST, 35, &bytes), ignored(Reason::Destination));
+    assert_eq!(bench.to(NOW, to_all, OWN, 35, &bytes), ignored(Reason::Source));
+    assert_eq!(bench.to(NOW, OWN, OWN, 35, &bytes), ignored(Reason::Source));
     for session in [0, 0xffff] {
         assert_eq!(bench.at(NOW, HOST, 35, &padt(session, None)), ignored(Reason::Session));
     }
@@ -268,11 +267,11 @@ fn a_termination_is_for_this_station_alone() {
 #[test]
 fn only_an_initiation_may_be_for_all() {
     let mut bench = Bench::new(|_| {});
-    let octets = padi(b"").finish().expect("it fits");
-    let pado = bench.offer(HOST, 35, &octets);
-    assert!(matches!(bench.to(NOW, HOST, OWN, 35, &octets), Answer::Offer(_)));
+    let bytes = padi(b"").finish().expect("it fits");
+    let pado = bench.offer(HOST, 35, &bytes);
+    assert!(matches!(bench.to(NOW, HOST, OWN, 35, &bytes), Answer::Offer(_)));
     let group = MacAddress([0x33, 0x33, 0, 0, 0, 1]);
-    assert_eq!(bench.to(NOW, HOST, group, 35, &octets), Answer::Ignored(Reason::Destination));
+    assert_eq!(bench.to(NOW, HOST, group, 35, &bytes), Answer::Ignored(Reason::Destination));
     let asked = padr(b"", &pado);
     let to_all = bench.to(NOW, HOST, MacAddress::BROADCAST, 35, &asked);
     assert_eq!(to_all, Answer::Ignored(Reason::Destination));
@@ -285,7 +284,7 @@ fn only_an_initiation_may_be_for_all() {
 fn what_cannot_be_echoed_is_not_answered() {
     let mut bench = Bench::new(|_| {});
     let with =
-        |octets: usize| padi(b"").tag(TagType::RELAY_SESSION_ID, &vec![7; octets]).finish().expect("it fits");
+        |bytes: usize| padi(b"").tag(TagType::RELAY_SESSION_ID, &vec![7; bytes]).finish().expect("it fits");
     assert_eq!(bench.at(NOW, HOST, 1, &with(1450)), Answer::Ignored(Reason::TooLong));
     assert!(bench.offer(HOST, 1, &with(1380)).len() > 1400);
 }
@@ -298,22 +297,14 @@ fn names_that_leave_no_room_are_found_beforehand() {
     assert!(config.check().is_err());
 }
 
-#[test]
-fn every_reason_has_its_place_and_name() {
-    for (number, reason) in Reason::ALL.into_iter().enumerate() {
-        assert_eq!(reason as usize, number);
-        assert_eq!(Reason::ALL.iter().filter(|other| other.name() == reason.name()).count(), 1);
-    }
-}
-
 proptest! {
     #[test]
-    fn no_octets_panic(octets in proptest::collection::vec(any::<u8>(), 0..100), code in 0_usize..6, to_all in any::<bool>()) {
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100), code in 0_usize..6, to_all in any::<bool>()) {
         let code = [0x07, 0x09, 0x19, 0x65, 0xa7, 0x00][code];
-        let framed = [&[0x11, code, 0, 7, 0, octets.len() as u8], &octets[..]].concat();
+        let framed = [&[0x11, code, 0, 7, 0, bytes.len() as u8], &bytes[..]].concat();
         let mut bench = Bench::new(|_| {});
         let destination = if to_all { MacAddress::BROADCAST } else { OWN };
-        for payload in [&octets, &framed] {
+        for payload in [&bytes, &framed] {
             if let Answer::Offer(payload) = bench.to(NOW, HOST, destination, 1, payload) {
                 prop_assert!(Message::parse(&payload).is_ok());
             }

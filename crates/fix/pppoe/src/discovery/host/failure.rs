@@ -95,6 +95,13 @@ pub enum Failure {
     TooLong(TooLong),
 }
 
+impl Failure {
+    /// Whether another attempt of the same kind can do no better, so that there is no hurry with it.
+    pub(crate) fn is_lasting(&self) -> bool {
+        matches!(self, Failure::TooLong(_) | Failure::NoneFits { .. })
+    }
+}
+
 impl fmt::Display for Failure {
     /// What happened, and what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

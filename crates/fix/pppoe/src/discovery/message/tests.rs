@@ -12,8 +12,8 @@ const TAGS: &[u8] =
 
 #[test]
 fn a_packet_is_read_as_it_is_written() {
-    let octets = pado(TAGS);
-    let message = Message::parse(&octets).expect("a PADO");
+    let bytes = pado(TAGS);
+    let message = Message::parse(&bytes).expect("a PADO");
     assert_eq!((message.code(), message.session()), (Code::PADO, 0));
     assert_eq!((message.service_name(), message.ac_name()), (&b""[..], Some(&b"ac"[..])));
     assert_eq!(message.host_uniq(), Some(&b"\xde\xad\xbe\xef"[..]));
@@ -24,7 +24,7 @@ fn a_packet_is_read_as_it_is_written() {
         .tag_if(TagType::AC_COOKIE, None)
         .tag_if(TagType::HOST_UNIQ, message.host_uniq())
         .max_payload(Some(1500));
-    assert_eq!(written.finish().as_ref(), Ok(&octets));
+    assert_eq!(written.finish().as_ref(), Ok(&bytes));
 }
 
 /// Attack 1: tags that are oversized, of no length, or reach beyond the packet.
@@ -54,8 +54,8 @@ fn tags_that_do_not_fit_are_refused() {
 /// Attack 1: tags without bytes are values without bytes, and not none.
 #[test]
 fn tags_of_no_length_are_empty_values() {
-    let octets = pado(b"\x01\x02\x00\x00\x01\x03\x00\x00\x01\x04\x00\x00\x01\x20\x00\x00\x01\x05\x00\x00");
-    let message = Message::parse(&octets).expect("a PADO");
+    let bytes = pado(b"\x01\x02\x00\x00\x01\x03\x00\x00\x01\x04\x00\x00\x01\x20\x00\x00\x01\x05\x00\x00");
+    let message = Message::parse(&bytes).expect("a PADO");
     assert_eq!(
         (message.ac_name(), message.host_uniq(), message.cookie()),
         (Some(&b""[..]), Some(&b""[..]), Some(&b""[..]))
@@ -67,9 +67,9 @@ fn tags_of_no_length_are_empty_values() {
 
 #[test]
 fn the_first_of_several_counts_and_nothing_behind_the_end_does() {
-    let octets =
+    let bytes =
         pado(b"\x01\x02\x00\x01a\x01\x02\x00\x01b\xff\xff\x00\x01?\x00\x00\x00\x00\x01\x03\x00\x01u\xff");
-    let message = Message::parse(&octets).expect("a PADO");
+    let message = Message::parse(&bytes).expect("a PADO");
     assert_eq!((message.ac_name(), message.host_uniq()), (Some(&b"a"[..]), None));
     assert_eq!(message.tags().count(), 3, "one of them unknown");
 }
@@ -77,20 +77,20 @@ fn the_first_of_several_counts_and_nothing_behind_the_end_does() {
 /// Attack 4: lengths that disagree with the frame.
 #[test]
 fn a_frame_may_be_padded_and_not_cut() {
-    let octets = pado(TAGS);
-    for length in 0..octets.len() {
-        let error = Message::parse(&octets[..length]).expect_err("cut");
+    let bytes = pado(TAGS);
+    for length in 0..bytes.len() {
+        let error = Message::parse(&bytes[..length]).expect_err("cut");
         let rule = if length < Header::LENGTH { Rule::Cut } else { Rule::Exceeds };
         assert_eq!((error.layer, error.rule), (Layer::Pppoe, rule), "{length}");
     }
     for padding in [1, 12, 1500, 70_000] {
-        let padded = [&octets[..], &vec![0xff; padding]].concat();
+        let padded = [&bytes[..], &vec![0xff; padding]].concat();
         let message = Message::parse(&padded).expect("padded");
         assert_eq!(message.tags().count(), 4);
     }
     // A length that ends within a tag.
     for length in 0..TAGS.len() as u8 {
-        let mut short = octets.clone();
+        let mut short = bytes.clone();
         short[5] = length;
         let is_whole = [0, 4, 10, 18].contains(&length);
         assert_eq!(Message::parse(&short).is_ok(), is_whole, "{length}");
@@ -111,12 +111,12 @@ fn other_versions_types_and_codes_are_refused() {
 #[test]
 fn what_is_written_leaves_room_for_a_relay() {
     // RFC 2516 section 5.1: 1484 bytes with the header; a relay's tag of 12 bytes makes 1500 of it.
-    let padi = |octets| Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, &vec![b's'; octets]).finish();
+    let padi = |bytes| Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, &vec![b's'; bytes]).finish();
     assert_eq!(padi(1474).expect("it fits").len(), 1484);
     let error = padi(1475).expect_err("too long");
     assert_eq!(error, TooLong { code: Code::PADI, needed: 1485, most: 1484 });
     assert_eq!(padi(100_000).expect_err("too long").needed, 100_010);
-    let pads = |octets| Builder::new(Code::PADS, 7).tag(TagType::HOST_UNIQ, &vec![1; octets]).finish();
+    let pads = |bytes| Builder::new(Code::PADS, 7).tag(TagType::HOST_UNIQ, &vec![1; bytes]).finish();
     assert_eq!(pads(1490).expect("it fits").len(), LONGEST);
     assert!(pads(1491).is_err());
     // Nothing behind what has no room makes it fit again.
@@ -126,8 +126,8 @@ fn what_is_written_leaves_room_for_a_relay() {
 
 #[test]
 fn a_reason_for_the_end_is_cut_between_characters() {
-    let octets = padt(0x1234, Some(&"ä".repeat(500)));
-    let message = Message::parse(&octets).expect("a PADT");
+    let bytes = padt(0x1234, Some(&"ä".repeat(500)));
+    let message = Message::parse(&bytes).expect("a PADT");
     assert_eq!((message.code(), message.session()), (Code::PADT, 0x1234));
     let complaint = Complaint::of(&message).expect("a reason");
     assert_eq!(complaint.text, "ä".repeat(100).as_bytes());
@@ -138,15 +138,15 @@ fn a_reason_for_the_end_is_cut_between_characters() {
 #[test]
 fn hostile_tags_are_shown_escaped() {
     let line = b"\x01\x05\x00\x13\x00\x00\x0d\xe9\x01\x06a\n\x1b[2J\x02\x05$(id)";
-    let octets = pado(line);
-    let line = Message::parse(&octets).expect("a PADO").line().expect("an identification");
+    let bytes = pado(line);
+    let line = Message::parse(&bytes).expect("a PADO").line().expect("an identification");
     assert_eq!(line.to_string(), "circuit \"a\\u{a}\\u{1b}[2J\", remote \"\\$(id)\"");
     let long = [&b"\x01\x05\x00\xff\x00\x00\x0d\xe9\x01\xf9"[..], &[b'x'; 249]].concat();
-    let octets = pado(&long);
-    assert_eq!(Message::parse(&octets).expect("a PADO").line().map(|line| line.circuit.len()), Some(63));
+    let bytes = pado(&long);
+    assert_eq!(Message::parse(&bytes).expect("a PADO").line().map(|line| line.circuit.len()), Some(63));
     let error = [&b"\x02\x03\x05\x00"[..], &[b'\n'; 1280]].concat();
-    let octets = pado(&error);
-    let complaint = Complaint::of(&Message::parse(&octets).expect("a PADO")).expect("an error");
+    let bytes = pado(&error);
+    let complaint = Complaint::of(&Message::parse(&bytes).expect("a PADO")).expect("an error");
     assert_eq!((complaint.kind, complaint.text.len()), (Kind::Generic, 800));
     let shown = complaint.to_string();
     assert!(shown.starts_with("Generic-Error \"\\u{a}") && shown.len() < 1100, "{shown}");
@@ -161,19 +161,19 @@ fn a_damaged_line_identification_is_none() {
         b"\x01\x05\x00\x03\x00\x00\x0d",
         b"\x01\x05\x00\x08\x00\x00\x0d\xea\x01\x02ab",
     ] {
-        let octets = pado(tag);
-        assert_eq!(Message::parse(&octets).expect("a PADO").line(), None, "{tag:02x?}");
+        let bytes = pado(tag);
+        assert_eq!(Message::parse(&bytes).expect("a PADO").line(), None, "{tag:02x?}");
     }
 }
 
 proptest! {
     #[test]
-    fn no_octets_panic(octets in proptest::collection::vec(any::<u8>(), 0..200), code in any::<u8>()) {
-        let framed = [&[0x11, code, 0, 7, 0, octets.len() as u8], &octets[..]].concat();
-        for octets in [&octets, &framed] {
-            let Ok(message) = Message::parse(octets) else { continue };
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), code in any::<u8>()) {
+        let framed = [&[0x11, code, 0, 7, 0, bytes.len() as u8], &bytes[..]].concat();
+        for bytes in [&bytes, &framed] {
+            let Ok(message) = Message::parse(bytes) else { continue };
             let length: usize = message.tags().map(|tag| Tag::HEADER_LENGTH + tag.value.len()).sum();
-            prop_assert!(length <= octets.len());
+            prop_assert!(length <= bytes.len());
             let _ = (message.line(), Complaint::of(&message), message.max_payload());
         }
     }
@@ -182,12 +182,12 @@ proptest! {
     fn what_is_written_is_read(tags in proptest::collection::vec((1..=u16::MAX, proptest::collection::vec(any::<u8>(), 0..300)), 0..8)) {
         let builder = tags.iter().fold(Builder::new(Code::PADO, 0), |packet, (kind, value)| packet.tag(TagType(*kind), value));
         let needed = Header::LENGTH + tags.iter().map(|(_, value)| 4 + value.len()).sum::<usize>();
-        let Ok(octets) = builder.finish() else {
+        let Ok(bytes) = builder.finish() else {
             prop_assert!(needed > LONGEST);
             return Ok(());
         };
-        prop_assert_eq!(octets.len(), needed);
-        let message = Message::parse(&octets).expect("written");
+        prop_assert_eq!(bytes.len(), needed);
+        let message = Message::parse(&bytes).expect("written");
         let read: Vec<_> = message.tags().map(|tag| (tag.kind.0, tag.value.to_vec())).collect();
         prop_assert_eq!(read, tags);
     }

@@ -1,22 +1,18 @@
 //! Sessions from their beginning to their end, and what an operator asks for.
 
-use super::host::Host;
-use super::world::{World, config, place, secrets};
+use super::world::{ALL, Host, OWN, Sent, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{Refusal, SameUser, Target, Why};
+use crate::concentrator::{Config, Refusal, SameUser, Target, Why};
 use crate::discovery::concentrator::Reason;
-use crate::session::{Method, Phase};
+use crate::discovery::message::{Builder, Message};
+use crate::session::Phase;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use wire::pppoe::{Code, Stage};
+use wire::ethernet::MacAddress;
+use wire::pppoe::{Code, Stage, TagType};
 
-const ALL: [Method; 3] = [Method::ChapMd5, Method::MsChapV2, Method::Pap];
 const USERS: &str = "\
     alice * wonder *\nbob * builder 10.0.0.77\ncarol * sea -\ndave * d *\neve * e *\nfrank * f *\ngina * g *\n";
-
-fn seconds(count: u64) -> Duration {
-    Duration::from_secs(count)
-}
 
 fn host(number: u32, user: &str, password: &str) -> Host {
     Host::new(number, place(100, number as u16), user, password, &ALL)
@@ -25,8 +21,7 @@ fn host(number: u32, user: &str, password: &str) -> Host {
 fn world(users: &[(&str, &str)]) -> World {
     let mut world = World::new(config(), secrets(USERS), 42);
     for (number, (user, password)) in users.iter().enumerate() {
-        let host = world.add(host(number as u32, user, password));
-        world.connect(host);
+        world.join(host(number as u32, user, password));
     }
     world.run(seconds(5));
     world.check();
@@ -38,8 +33,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     let mut config = config();
     config.interim = Some(seconds(60));
     let mut world = World::new(config, secrets(USERS), 1);
-    let alice = world.add(host(0, "alice", "wonder"));
-    world.connect(alice);
+    let alice = world.join(host(0, "alice", "wonder"));
     world.run(seconds(2));
     assert_eq!(world.up(), 1, "{:?} {:?}", world.ends, world.remarks);
     let installed = world.installed.values().next().unwrap().clone();
@@ -48,7 +42,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(installed.ipv6.unwrap().0, 1);
     assert_eq!((&*installed.user, installed.mtu, installed.place), (&b"alice"[..], 1492, place(100, 0)));
     assert_eq!(Some(installed.number), world.hosts[alice].number());
-    let ipv4 = world.hosts[alice].ipv4.unwrap();
+    let ipv4 = world.hosts[alice].ipv4().unwrap();
     assert_eq!((ipv4.local, ipv4.peer), ([10, 0, 0, 2].into(), Some([10, 0, 0, 1].into())));
     assert_eq!(ipv4.dns[0], Some([9, 9, 9, 9].into()));
     let listed: Vec<_> = world.concentrator.sessions(world.now).collect();
@@ -61,14 +55,14 @@ fn a_session_comes_up_is_accounted_and_goes() {
     let traffic = Traffic { received_octets: 10, received_packets: 1, sent_octets: 2000, sent_packets: 2 };
     world.traffic.insert(id, traffic);
     world.run(seconds(130));
-    world.of(alice, Host::close);
+    world.close(alice);
     // RFC 1661 section 4.1: who was asked to end waits for a restart period.
     world.run(seconds(4));
     let events: Vec<_> = world.records.iter().map(|record| (record.event.clone(), record.traffic)).collect();
     assert!(
         matches!(
             &events[..],
-            [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Ppp(_)), last)]
+            [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Host), last)]
                 if *none == Traffic::default() && *one == traffic && *two == traffic && *last == traffic
         ),
         "{events:?}"
@@ -84,7 +78,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     // Whose address it was gets it again.
     world.connect(alice);
     world.run(seconds(2));
-    assert_eq!(world.hosts[alice].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 2));
+    assert_eq!(world.hosts[alice].ipv4().unwrap().local, Ipv4Addr::new(10, 0, 0, 2));
 }
 
 /// What the port has no room for behind the tags of the line is neither sent nor asked for.
@@ -92,32 +86,26 @@ fn a_session_comes_up_is_accounted_and_goes() {
 fn packets_are_no_longer_than_the_line_has_room_for() {
     let mut world = World::new(config(), secrets(USERS), 1);
     world.room = 1484;
-    let alice = world.add(host(0, "alice", "wonder"));
-    world.connect(alice);
+    let alice = world.join(host(0, "alice", "wonder"));
     world.run(seconds(2));
     assert_eq!(world.installed.values().next().unwrap().mtu, 1484);
-    assert_eq!(world.hosts[alice].mru(), Some(1484));
+    assert_eq!(world.hosts[alice].opened().unwrap().mtu, 1484);
     // A session is of the line as it was when it began.
     world.room = 127;
-    let bob = world.add(host(1, "bob", "builder"));
-    world.connect(bob);
+    let bob = world.join(host(1, "bob", "builder"));
     world.run(seconds(2));
     assert!(world.hosts[alice].is_up() && !world.hosts[bob].is_up());
-    assert!(world.hosts[bob].ends[0].contains("no room for packets"), "{:?}", world.hosts[bob].ends);
+    assert!(world.hosts[bob].was_told("no room for packets"));
 }
 
 #[test]
 fn fixed_addresses_no_address_and_a_wrong_password() {
     let world = world(&[("bob", "builder"), ("carol", "sea"), ("dave", "wrong"), ("nobody", "d")]);
-    assert_eq!(world.hosts[0].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
-    assert_eq!((world.hosts[1].ipv4, world.hosts[1].ipv6.is_some()), (None, true));
+    assert_eq!(world.hosts[0].ipv4().unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
+    assert_eq!((world.hosts[1].ipv4(), world.hosts[1].ipv6().is_some()), (None, true));
     assert!(!world.hosts[2].is_up() && !world.hosts[3].is_up());
     for host in [2, 3] {
-        assert!(
-            world.hosts[host].ends[0].contains("unknown user or wrong password"),
-            "{:?}",
-            world.hosts[host].ends
-        );
+        assert!(world.hosts[host].was_told("unknown user or wrong password"));
     }
     let said = world.remarks.join("\n");
     assert!(
@@ -137,26 +125,22 @@ fn a_full_pool_refuses_in_words_and_recovers() {
     let mut world = world(&users);
     assert_eq!(world.up(), 4);
     let late = world.hosts.iter().position(|host| !host.is_up()).unwrap();
-    assert!(
-        world.hosts[late].ends[0].contains("all addresses are in use; try again later"),
-        "{:?}",
-        world.hosts[late].ends
-    );
+    assert!(world.hosts[late].was_told("all addresses are in use; try again later"));
     assert!(
         world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"),
         "{:?}",
         world.remarks
     );
     let other = (late + 1) % 5;
-    world.of(other, Host::close);
+    world.close(other);
     world.run(seconds(4));
     world.connect(late);
     world.run(seconds(3));
     assert!(world.hosts[late].is_up() && world.up() == 4);
     world.check();
-    world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::All, out));
+    world.act(|concentrator, turn| concentrator.disconnect(turn, Target::All));
     world.run(seconds(10));
-    assert_eq!((world.concentrator.len(), world.concentrator.addresses.free()), (0, 4));
+    assert_eq!((world.concentrator.len(), world.concentrator.free_addresses()), (0, 4));
 }
 
 #[test]
@@ -170,30 +154,25 @@ fn the_same_user_again_takes_over_or_is_refused() {
         world.connect(old);
         world.connect(fixed);
         world.run(seconds(2));
-        let address = world.hosts[old].ipv4.unwrap().local;
+        let address = world.hosts[old].ipv4().unwrap().local;
         world.connect(new);
         world.connect(again);
         world.run(seconds(2));
         let replaced = policy == SameUser::Replace;
         let up: Vec<_> = world.hosts.iter().map(Host::is_up).collect();
         assert_eq!(up, [!replaced, replaced, !replaced, replaced]);
-        assert_eq!(world.hosts[if replaced { new } else { old }].ipv4.unwrap().local, address);
+        assert_eq!(world.hosts[if replaced { new } else { old }].ipv4().unwrap().local, address);
         assert_eq!(
-            world.hosts[if replaced { again } else { fixed }].ipv4.unwrap().local,
+            world.hosts[if replaced { again } else { fixed }].ipv4().unwrap().local,
             Ipv4Addr::new(10, 0, 0, 77)
         );
         if replaced {
             assert!(matches!(world.ends[0].cause, Ended::TakenOver { by, .. } if by == world.hosts[new].mac));
         } else {
-            assert!(
-                world.hosts[new].ends[0].contains("as many sessions as allowed"),
-                "{:?}",
-                world.hosts[new].ends
-            );
+            assert!(world.hosts[new].was_told("as many sessions as allowed"));
         }
         // A wrong password takes nothing over.
-        let thief = world.add(host(9, "alice", "guess"));
-        world.connect(thief);
+        world.join(host(9, "alice", "guess"));
         world.run(seconds(2));
         assert_eq!((world.up(), world.concentrator.len()), (2, 2));
         world.check();
@@ -203,9 +182,8 @@ fn the_same_user_again_takes_over_or_is_refused() {
 #[test]
 fn an_operator_disconnects_by_name_address_and_id() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
-    let id = world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().id;
-    let prefix =
-        world.installed.values().find(|installed| &*installed.user == b"carol").unwrap().prefix.unwrap();
+    let id = world.installed_of("dave").id;
+    let prefix = world.installed_of("carol").prefix.unwrap();
     for (target, count) in [
         (Target::User(b"nobody"), 0),
         (Target::User(b"alice"), 1),
@@ -215,7 +193,7 @@ fn an_operator_disconnects_by_name_address_and_id() {
         (Target::Id(id), 1),
     ] {
         assert_eq!(
-            world.act(|concentrator, turn, out| concentrator.disconnect(turn, target, out)),
+            world.act(|concentrator, turn| concentrator.disconnect(turn, target)),
             count,
             "{target:?}"
         );
@@ -227,7 +205,7 @@ fn an_operator_disconnects_by_name_address_and_id() {
         world.ends
     );
     assert!(world.hosts.iter().all(|host| !host.is_up()));
-    assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::Id(id), out)), 0);
+    assert_eq!(world.act(|concentrator, turn| concentrator.disconnect(turn, Target::Id(id))), 0);
     world.check();
 }
 
@@ -235,26 +213,24 @@ fn an_operator_disconnects_by_name_address_and_id() {
 fn draining_takes_no_more_and_shutting_down_tells_everybody() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder")]);
     // One has its offer already.
-    let asked = world.add(host(4, "eve", "e"));
-    world.connect(asked);
+    let asked = world.join(host(4, "eve", "e"));
     world.run(Duration::from_millis(5));
     world.concentrator.set_draining(true);
-    let late = world.add(host(5, "dave", "d"));
-    world.connect(late);
+    let late = world.join(host(5, "dave", "d"));
     world.run(seconds(120));
     assert_eq!((world.up(), world.concentrator.len()), (2, 2));
-    assert!(!world.hosts[late].ends.is_empty());
-    assert!(world.hosts[asked].ends[0].contains("takes no more sessions"), "{:?}", world.hosts[asked].ends);
-    let ignored: Vec<_> = world.concentrator.discovery_counters().ignored().collect();
-    assert!(matches!(ignored[..], [(Reason::Draining, 1..)]), "{ignored:?}");
+    assert!(!world.hosts[late].ends().is_empty());
+    assert!(world.hosts[asked].was_told("takes no more sessions"));
+    let ignored = &world.concentrator.discovery_counters().ignored;
+    assert!(ignored.keys().eq([&Reason::Draining]), "{ignored:?}");
     world.concentrator.set_draining(false);
     world.connect(late);
     world.run(seconds(5));
     assert_eq!((world.up(), world.concentrator.len()), (3, 3));
-    world.of(late, Host::close);
+    world.close(late);
     world.run(seconds(5));
     world.sent.clear();
-    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    world.act(|concentrator, turn| concentrator.shut_down(turn));
     assert!(world.concentrator.is_empty() && world.installed.is_empty());
     let padts = world
         .sent
@@ -269,12 +245,10 @@ fn draining_takes_no_more_and_shutting_down_tells_everybody() {
 #[test]
 fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("eve", "e")]);
-    let of = |world: &World, user: &str| {
-        let found = world.installed.values().find(|installed| *installed.user == *user.as_bytes());
-        found.map(|installed| (installed.id, installed.ipv4.unwrap().1)).unwrap()
-    };
-    let (alice, bob, dave, eve) =
-        (of(&world, "alice"), of(&world, "bob"), of(&world, "dave"), of(&world, "eve"));
+    let [alice, bob, dave, eve] = ["alice", "bob", "dave", "eve"].map(|user| {
+        let installed = world.installed_of(user);
+        (installed.id, installed.ipv4.unwrap().1)
+    });
     // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
     let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
     let reloaded = world.concentrator.reload(secrets(&new));
@@ -283,20 +257,19 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     assert_eq!(reloaded.disagreeing, expected);
     assert_eq!(world.up(), 4, "nobody is ended for it");
     // Zoe has to wait for her address, and Dave's next one is another.
-    let zoe = world.add(host(6, "zoe", "z"));
-    world.connect(zoe);
+    let zoe = world.join(host(6, "zoe", "z"));
     world.run(seconds(2));
-    assert!(world.hosts[zoe].ends[0].contains("in use by another session"), "{:?}", world.hosts[zoe].ends);
+    assert!(world.hosts[zoe].was_told("in use by another session"));
     for (id, _) in reloaded.disagreeing {
-        world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::Id(id), out));
+        world.act(|concentrator, turn| concentrator.disconnect(turn, Target::Id(id)));
     }
     world.run(seconds(1));
     for host in [0, 1, 2, zoe] {
         world.connect(host);
     }
     world.run(seconds(3));
-    assert_eq!(world.hosts[zoe].ipv4.unwrap().local, dave.1);
-    let now = world.hosts[2].ipv4.unwrap().local;
+    assert_eq!(world.hosts[zoe].ipv4().unwrap().local, dave.1);
+    let now = world.hosts[2].ipv4().unwrap().local;
     assert!(now != dave.1 && now != eve.1, "{now}");
     assert!(!world.hosts[0].is_up() && !world.hosts[1].is_up());
     world.check();
@@ -310,8 +283,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     let others: String = ["a", "b", "c", "d"].into_iter().map(|user| subscriber(user, "")).collect();
     let fixed = "address = \"10.0.0.3\"\nprefix = \"2001:db8:f:1::/64\"\nroutes = [\"192.0.2.0/28\", \"2001:db8:1::/48\"]";
     let mut world = World::new(config(), secrets(&(others.clone() + &subscriber("bob", fixed))), 11);
-    let bob = world.add(host(0, "bob", "p"));
-    world.connect(bob);
+    world.join(host(0, "bob", "p"));
     world.run(seconds(2));
     let installed = world.installed.values().next().unwrap().clone();
     assert_eq!(installed.ipv4.unwrap().1, Ipv4Addr::new(10, 0, 0, 3));
@@ -321,8 +293,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     world.concentrator.reload(secrets(&(others + &subscriber("bob", ""))));
     assert_eq!(world.concentrator.free_addresses(), 3);
     for number in 1..5 {
-        let other = world.add(host(number, ["a", "b", "c", "d"][number as usize - 1], "p"));
-        world.connect(other);
+        world.join(host(number, ["a", "b", "c", "d"][number as usize - 1], "p"));
     }
     world.run(seconds(5));
     assert_eq!(world.up(), 4, "three others, and one without an address");
@@ -330,31 +301,24 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     let prefixes: std::collections::BTreeSet<_> =
         world.installed.values().map(|installed| installed.prefix).collect();
     assert_eq!(prefixes.len(), 4);
-    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    world.act(|concentrator, turn| concentrator.shut_down(turn));
     assert_eq!((world.concentrator.free_addresses(), world.concentrator.free_prefixes()), (4, Some(1 << 16)));
 }
 
 /// The line identification of an access node goes with the session, and escaped into what people read.
 #[test]
 fn a_line_is_known_by_its_identification() {
-    use crate::discovery::message::{Builder, Message};
-    use crate::discovery::{Packet, concentrator::Arrival};
-    use wire::pppoe::TagType;
     let mut world = World::new(config(), secrets(USERS), 1);
-    let ask = |world: &mut World, to, packet: Builder| {
-        let (place, payload) = (place(1, 1), packet.finish().unwrap());
-        let mac = wire::ethernet::MacAddress([2, 0, 0, 0, 0, 1]);
-        let packet = Packet { source: mac, destination: to, payload: &payload };
-        let arrival = Arrival { place, own: super::world::OWN, room: u16::MAX, packet };
-        world.act(|concentrator, turn, out| concentrator.receive(turn, Stage::Discovery, &arrival, out));
-        world.sent.pop().unwrap().3
+    let mut ask = |destination, packet: Builder| {
+        let sent = Sent { destination, stage: Stage::Discovery, payload: packet.finish().unwrap() };
+        world.ask(place(1, 1), MacAddress([2, 0, 0, 0, 0, 1]), &sent).pop().unwrap().1
     };
     let line = b"\x00\x00\x0d\xe9\x01\x05eth\n1\x02\x03bob";
     let padi = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"");
-    let offer = ask(&mut world, wire::ethernet::MacAddress::BROADCAST, padi);
+    let offer = ask(MacAddress::BROADCAST, padi);
     let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
     let padr = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
-    ask(&mut world, super::world::OWN, padr.tag(TagType::VENDOR_SPECIFIC, line));
+    ask(OWN, padr.tag(TagType::VENDOR_SPECIFIC, line));
     let listed = world.concentrator.sessions(world.now).next().unwrap();
     assert_eq!(listed.line.unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
 }
@@ -366,11 +330,10 @@ fn strays_of_the_data_path_are_told_at_a_rate() {
     let (at, mac) = (world.hosts[0].place, world.hosts[0].mac);
     world.sent.clear();
     for _ in 0..100 {
-        let now = world.now;
-        world.act(|concentrator, _, out| {
-            concentrator.stray(now, at, mac, number ^ 1, out);
-            concentrator.stray(now, at, mac, number, out);
-            concentrator.stray(now, at, mac, 0, out);
+        world.act(|concentrator, turn| {
+            concentrator.stray(turn, at, mac, number ^ 1);
+            concentrator.stray(turn, at, mac, number);
+            concentrator.stray(turn, at, mac, 0);
         });
     }
     assert!((1..=5).contains(&world.sent.len()), "{}", world.sent.len());
@@ -380,24 +343,22 @@ fn strays_of_the_data_path_are_told_at_a_rate() {
 
 #[test]
 fn a_configuration_that_contradicts_itself_is_told() {
-    let new = |change: fn(&mut crate::concentrator::Config)| {
+    type Change = fn(&mut Config);
+    let cases: [(&str, Change); 5] = [
+        ("no own address (--local)", |config| config.local = None),
+        ("overlap", |config| config.pool.push("10.0.0.5-10.0.0.9".parse().unwrap())),
+        ("cannot be parted", |config| config.prefixes = Some("10.0.0.0/8".parse().unwrap())),
+        ("too long for an offer", |config| config.discovery.name = vec![b'x'; 1500]),
+        ("neither IPv4", |config| {
+            (config.local, config.identifier, config.pool) = (None, None, Vec::new());
+        }),
+    ];
+    for (expected, change) in cases {
         let mut config = config();
         change(&mut config);
-        let made =
-            crate::concentrator::Concentrator::new(config, secrets(""), seconds(1), &mut |_: &mut [u8]| {});
-        made.unwrap_err().to_string()
-    };
-    assert!(new(|config| config.local = None).contains("no own address (--local)"));
-    assert!(new(|config| config.pool.push("10.0.0.5-10.0.0.9".parse().unwrap())).contains("overlap"));
-    assert!(new(|config| config.prefixes = Some("10.0.0.0/8".parse().unwrap())).contains("cannot be parted"));
-    assert!(new(|config| config.discovery.name = vec![b'x'; 1500]).contains("too long for an offer"));
-    assert!(
-        new(|config| {
-            (config.local, config.identifier) = (None, None);
-            config.pool.clear();
-        })
-        .contains("neither IPv4")
-    );
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

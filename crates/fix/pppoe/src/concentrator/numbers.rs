@@ -10,7 +10,7 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 /// How many numbers there are at one place: all but 0 and 0xffff.
-pub(in crate::concentrator) const ALL: u32 = 65_534;
+pub(super) const ALL: u32 = 65_534;
 
 /// How long a number rests, and how long a cookie could be used.
 const REST: Duration = Duration::from_secs(90);
@@ -27,7 +27,7 @@ struct Resting {
 
 /// What rests. Memory: at most [`MOST`] numbers, whatever comes and goes.
 #[derive(Debug, Default)]
-pub(in crate::concentrator) struct Numbers {
+pub(super) struct Numbers {
     queue: VecDeque<Resting>,
     numbers: HashSet<(Place, u16)>,
     cookies: HashSet<u64>,
@@ -35,7 +35,7 @@ pub(in crate::concentrator) struct Numbers {
 
 impl Numbers {
     /// Draws a number that is neither in use nor resting; one that rests, where all others are in use. `None`: all are.
-    pub(in crate::concentrator) fn draw(
+    pub(super) fn draw(
         &mut self,
         now: Time,
         place: &Place,
@@ -56,7 +56,7 @@ impl Numbers {
     }
 
     /// Lets the number and the cookie of a session that is over rest.
-    pub(in crate::concentrator) fn rest(&mut self, now: Time, place: Place, number: u16, cookie: u64) {
+    pub(super) fn rest(&mut self, now: Time, place: Place, number: u16, cookie: u64) {
         self.wake(now);
         if self.queue.len() >= MOST {
             self.drop_first();
@@ -67,7 +67,7 @@ impl Numbers {
     }
 
     /// Whether a cookie opened a session that is over.
-    pub(in crate::concentrator) fn is_used_up(&self, cookie: u64) -> bool {
+    pub(super) fn is_used_up(&self, cookie: u64) -> bool {
         self.cookies.contains(&cookie)
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     fn random(seed: u64) -> impl FnMut(&mut [u8]) {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-        move |octets: &mut [u8]| generator.fill_bytes(octets)
+        move |bytes: &mut [u8]| generator.fill_bytes(bytes)
     }
 
     /// Attack 11: numbers that follow from those before. All 65,534 are given, in an order that the seed alone decides, and

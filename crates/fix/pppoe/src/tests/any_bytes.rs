@@ -1,14 +1,10 @@
 //! Any bytes, and packets that are almost right, at any time: no panic, bounded answers, a deadline that is not past.
 
-use super::line;
-
-use super::line::{End, Line, Trouble, concentrator, host, of_concentrator, of_host, verdict};
-use crate::session::{Action, Method};
+use super::line::{ALL, End, Line, concentrator, host, of_host, packet, verdict};
+use crate::session::Action;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 use std::time::Duration;
-
-const ALL: [Method; 3] = [Method::MsChapV2, Method::ChapMd5, Method::Pap];
 
 /// Every packet of good sessions with each method.
 fn corpus() -> &'static [Vec<u8>] {
@@ -16,18 +12,12 @@ fn corpus() -> &'static [Vec<u8>] {
     CORPUS.get_or_init(|| {
         let mut packets = Vec::new();
         for method in ALL {
-            let mut line = Line::new(
-                of_host(host(&ALL)),
-                of_concentrator(concentrator(&[method])),
-                Trouble::default(),
-                5,
-            );
+            let mut line = Line::new(of_host(host(&ALL)), concentrator(&[method]));
             line.start();
-            assert!(line.run(Duration::from_secs(1), Line::is_up));
+            assert!(line.is_up());
             line.ends[0].close();
-            line.collect();
-            line.run(Duration::from_secs(9), |_| false);
-            packets.extend(line.trace.into_iter().map(|(_, _, octets)| octets));
+            line.talk();
+            packets.extend(line.trace.into_iter().map(|(_, packet)| packet));
         }
         packets
     })
@@ -35,7 +25,7 @@ fn corpus() -> &'static [Vec<u8>] {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
     /// A packet of the corpus, with some bytes changed, cut or lengthened.
     Mutated {
         packet: usize,
@@ -52,9 +42,9 @@ fn step() -> impl Strategy<Value = Step> {
     let control = (protocols, 0..15_u8, any::<u8>(), prop::collection::vec(any::<u8>(), 0..60));
     let changes = prop::collection::vec((0..64_usize, any::<u8>()), 0..3);
     prop_oneof![
-        2 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Step::Octets),
+        2 => prop::collection::vec(any::<u8>(), 0..80).prop_map(Step::Bytes),
         3 => control.prop_map(|(protocol, code, identifier, data)| {
-            Step::Octets(line::packet(protocol, code, identifier, &data))
+            Step::Bytes(packet(protocol, code, identifier, &data))
         }),
         8 => (any::<usize>(), changes, 0..4_usize, prop::collection::vec(any::<u8>(), 0..4)).prop_map(
             |(packet, changes, cut, more)| Step::Mutated { packet, changes, cut, more }
@@ -70,17 +60,17 @@ fn play(mut end: End, steps: &[Step]) {
     let mut closed = false;
     for step in steps {
         let before = end.actions.len();
-        let octets = match step {
-            Step::Octets(octets) => octets.clone(),
+        let bytes = match step {
+            Step::Bytes(bytes) => bytes.clone(),
             Step::Mutated { packet, changes, cut, more } => {
-                let mut octets = corpus()[packet % corpus().len()].clone();
+                let mut bytes = corpus()[packet % corpus().len()].clone();
                 for (at, value) in changes {
-                    let length = octets.len();
-                    octets[at % length] = *value;
+                    let length = bytes.len();
+                    bytes[at % length] = *value;
                 }
-                octets.truncate(octets.len() - cut);
-                octets.extend(more);
-                octets
+                bytes.truncate(bytes.len() - cut);
+                bytes.extend(more);
+                bytes
             }
             Step::Pass(milliseconds) => {
                 end.pass(end.now + Duration::from_millis(*milliseconds));
@@ -92,7 +82,7 @@ fn play(mut end: End, steps: &[Step]) {
                 Vec::new()
             }
         };
-        end.receive(&octets);
+        end.receive(&bytes);
         for claim in end.claims() {
             end.authenticated(verdict(&claim));
         }
@@ -126,16 +116,13 @@ proptest! {
         seed in any::<u64>(),
         method in 0..4_usize,
     ) {
-        play(End::new(of_concentrator(concentrator(&ALL[method.min(3)..])), seed), &steps);
+        play(End::new(concentrator(&ALL[method.min(3)..]), seed), &steps);
     }
 
     /// From the open state on: the packets of a session that was.
     #[test]
     fn an_open_session_survives_any_packets(steps in prop::collection::vec(step(), 1..60), end in 0..2_usize) {
-        let mut line =
-            Line::new(of_host(host(&ALL)), of_concentrator(concentrator(&ALL)), Trouble::default(), 5);
-        line.start();
-        prop_assert!(line.run(Duration::from_secs(1), Line::is_up));
+        let line = Line::up(&ALL);
         let end = line.ends.into_iter().nth(end).unwrap();
         play(end, &steps);
     }

@@ -1,20 +1,18 @@
 //! Hundreds of subscribers over bad wires.
 
-use super::host::Host;
-use super::world::{Wires, World, config, place, secrets};
+use super::world::{Host, Wires, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::Ended;
 use crate::concentrator::{End, Refusal};
 use crate::session::{Method, Phase};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::Duration;
 
 const HOSTS: u32 = 240;
 
 fn world(seed: u64) -> World {
     let mut config = config();
     config.pool = vec!["10.0.1.0-10.0.1.99".parse().unwrap(), "10.0.2.0-10.0.2.199".parse().unwrap()];
-    config.interim = Some(Duration::from_secs(30));
+    config.interim = Some(seconds(30));
     let users = (0..HOSTS).fold(String::new(), |mut text, user| {
         let address = if user % 10 == 0 { format!("10.0.9.{}", user / 10 + 1) } else { "*".to_owned() };
         writeln!(text, "user-{user} * secret-{user} {address}").unwrap();
@@ -24,10 +22,8 @@ fn world(seed: u64) -> World {
     for user in 0..HOSTS {
         let method = [Method::Pap, Method::ChapMd5, Method::MsChapV2][user as usize % 3];
         let vlan = (user / 8) as u16;
-        let mut host =
-            Host::new(user, place(vlan, 7), &format!("user-{user}"), &format!("secret-{user}"), &[method]);
-        host.persists = true;
-        world.add(host);
+        let (name, password) = (format!("user-{user}"), format!("secret-{user}"));
+        world.add(Host::new(user, place(vlan, 7), &name, &password, &[method]).persisting());
     }
     world
 }
@@ -44,8 +40,13 @@ fn every_session_comes_up_or_ends_with_a_reason() {
         }
         let mut ever_up = BTreeSet::new();
         for _ in 0..240 {
-            world.run(Duration::from_secs(1));
+            world.run(seconds(1));
             ever_up.extend((0..HOSTS as usize).filter(|host| world.hosts[*host].is_up()));
+            for host in 0..HOSTS as usize {
+                if !world.hosts[host].is_dead {
+                    world.connect(host);
+                }
+            }
             for _ in 0..2 {
                 let victim = world.pick(HOSTS as usize);
                 disturb(&mut world, victim);
@@ -57,23 +58,23 @@ fn every_session_comes_up_or_ends_with_a_reason() {
 
         // The wires are fixed: everybody comes up, and both ends agree on it.
         world.wires = Wires::default();
-        for host in 0..HOSTS as usize {
-            if std::mem::take(&mut world.hosts[host].is_dead) {
-                world.hosts[host].reset();
-                world.connect(host);
+        // A host that is still closing begins anew once it has closed.
+        for seconds_until_the_next in [60, 240] {
+            for host in 0..HOSTS as usize {
+                revive(&mut world, host);
             }
+            world.run(seconds(seconds_until_the_next));
         }
-        world.run(Duration::from_secs(240));
         world.check();
         let down: Vec<_> =
-            world.hosts.iter().filter(|host| !host.is_up()).map(|host| (&host.user, &host.ends)).collect();
+            world.hosts.iter().filter(|host| !host.is_up()).map(|host| (&host.user, host.ends())).collect();
         assert!(down.is_empty(), "{down:?}");
         assert_eq!(world.concentrator.len(), HOSTS as usize);
         assert!(world.concentrator.sessions(world.now).all(|session| session.phase == Phase::Open));
         for host in &world.hosts {
             let installed = world.installed.values().find(|installed| installed.station == host.mac);
             let installed = installed.unwrap_or_else(|| panic!("{} is not installed", host.user));
-            let (ipv4, local) = (installed.ipv4, host.ipv4.map(|ipv4| ipv4.local));
+            let (ipv4, local) = (installed.ipv4, host.ipv4().map(|ipv4| ipv4.local));
             // The host whose protocol was ended in its name does not learn of it when the answer is lost; and when all answers to
             // ten requests are, the host gives up a protocol that is up at the other end.
             let agrees = ipv4.is_none() || ipv4.map(|(_, address)| address) == local;
@@ -83,13 +84,21 @@ fn every_session_comes_up_or_ends_with_a_reason() {
 
         // Everybody dies at once.
         world.hosts.iter_mut().for_each(|host| host.is_dead = true);
-        world.run(Duration::from_secs(120));
+        world.run(seconds(120));
         world.check();
         assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (0, 0));
-        assert_eq!(world.concentrator.addresses.free(), 300);
-        assert_eq!(world.concentrator.prefixes.as_ref().unwrap().free(), 1 << 16);
+        assert_eq!(world.concentrator.free_addresses(), 300);
+        assert_eq!(world.concentrator.free_prefixes(), Some(1 << 16));
         assert!(world.concentrator.deadline().is_none() && world.installed.is_empty());
     }
+}
+
+/// What is dead comes back, and what was closed begins anew.
+fn revive(world: &mut World, host: usize) {
+    if std::mem::take(&mut world.hosts[host].is_dead) {
+        world.hosts[host].reset();
+    }
+    world.connect(host);
 }
 
 fn disturb(world: &mut World, victim: usize) {
@@ -100,19 +109,14 @@ fn disturb(world: &mut World, victim: usize) {
             world.hosts[victim].reset();
             world.hosts[victim].is_dead = true;
         }
-        2 | 3 => {
-            if std::mem::take(&mut world.hosts[victim].is_dead) {
-                world.hosts[victim].reset();
-                world.connect(victim);
-            }
-        }
+        2 | 3 => revive(world, victim),
         // One of its network protocols ends and begins again.
         4 if world.hosts[victim].is_up() => {
             let protocol = if world.chance(500) { 0x21 } else { 0x57 };
             let frame = world.hosts[victim].send_raw(&[0x80, protocol, 5, 200, 0, 4]);
             world.inject(place, mac, frame);
         }
-        _ => world.of(victim, Host::close),
+        _ => world.close(victim),
     }
 }
 
@@ -129,20 +133,19 @@ fn a_pool_that_is_too_small_is_shared_in_turn() {
     for host in 0..HOSTS as usize {
         world.connect(host);
     }
-    world.run(Duration::from_secs(20));
-    assert_eq!((world.up(), world.concentrator.addresses.free()), (100, 0));
+    world.run(seconds(20));
+    assert_eq!((world.up(), world.concentrator.free_addresses()), (100, 0));
     let refused = world.hosts.iter().filter(|host| !host.is_up());
-    assert!(refused.clone().all(|host| host.ends.iter().any(|end| end.contains("all addresses are in use"))));
+    assert!(refused.clone().all(|host| host.was_told("all addresses are in use")));
     for host in 0..HOSTS as usize {
         if world.hosts[host].is_up() {
-            world.hosts[host].persists = false;
-            world.of(host, Host::close);
+            world.close(host);
         }
     }
-    world.run(Duration::from_secs(20));
+    world.run(seconds(20));
     assert_eq!(world.up(), 100);
     let is_full = |end: &End| matches!(end.cause, Ended::Refused(Refusal::NoAddress(_)));
-    assert!(world.ends.iter().all(|end| is_full(end) || matches!(end.cause, Ended::Ppp(_))));
+    assert!(world.ends.iter().all(|end| is_full(end) || end.cause == Ended::Host));
     assert_eq!(world.ends.iter().filter(|end| !is_full(end)).count(), 100, "those who left");
     world.check();
 }

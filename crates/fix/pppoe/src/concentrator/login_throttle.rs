@@ -10,11 +10,10 @@
 //! * Strangers fill tables of a fixed size: one that has the place of another drives it out, which keeps nobody out.
 
 use crate::discovery::place::Place;
-use crate::pages::Pages;
-use crate::{Random, Time, draw};
+use crate::pages::{HashKey, Pages};
+use crate::{Random, Time, backoff};
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
@@ -29,8 +28,8 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 const PLACES: usize = 1 << 14;
 
 /// See the [module](self).
-pub(super) struct Guesses {
-    key: [u8; 16],
+pub(super) struct LoginThrottle {
+    key: HashKey,
     hosts: Pages<Count>,
     users: Pages<Count>,
     /// Where each user has connected last, of at most so many as there may be sessions.
@@ -51,24 +50,22 @@ struct Count {
 impl Count {
     /// How long until the next one is looked at.
     fn wait(self, now: Time) -> Option<Duration> {
-        let further = self.count.checked_sub(FREE + 1)?;
-        let factor = 1_u32.checked_shl(further).unwrap_or(u32::MAX);
-        let until =
-            Duration::from_millis(self.last).saturating_add(FIRST.saturating_mul(factor).min(LONGEST));
+        let further = self.count.checked_sub(FREE).filter(|further| *further > 0)?;
+        let until = Duration::from_millis(self.last).saturating_add(backoff(FIRST, further, LONGEST));
         until.checked_sub(now).filter(|wait| !wait.is_zero())
     }
 }
 
-impl std::fmt::Debug for Guesses {
+impl std::fmt::Debug for LoginThrottle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guesses").field("known", &self.known.len()).finish_non_exhaustive()
+        f.debug_struct("LoginThrottle").field("known", &self.known.len()).finish_non_exhaustive()
     }
 }
 
-impl Guesses {
-    pub(super) fn new(most_known: u32, random: &mut dyn Random) -> Guesses {
-        Guesses {
-            key: draw(random),
+impl LoginThrottle {
+    pub(super) fn new(most_known: u32, random: &mut dyn Random) -> LoginThrottle {
+        LoginThrottle {
+            key: HashKey::new(random),
             hosts: Pages::new(Count::default(), PLACES),
             users: Pages::new(Count::default(), PLACES),
             known: HashMap::new(),
@@ -115,10 +112,7 @@ impl Guesses {
     }
 
     fn hash(&self, what: impl Hash) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.key.hash(&mut hasher);
-        what.hash(&mut hasher);
-        hasher.finish().max(1)
+        self.key.hash(what).max(1)
     }
 }
 
@@ -145,8 +139,8 @@ mod tests {
     const HERE: Place = Place { port: 0, vlans: Vlans::NONE };
     const THERE: Place = Place { port: 1, vlans: Vlans::NONE };
 
-    fn guesses() -> Guesses {
-        Guesses::new(2, &mut |octets: &mut [u8]| octets.fill(7))
+    fn guesses() -> LoginThrottle {
+        LoginThrottle::new(2, &mut |bytes: &mut [u8]| bytes.fill(7))
     }
 
     fn mac(number: u32) -> MacAddress {
@@ -217,7 +211,7 @@ mod tests {
             guesses.failed(NOW, &HERE, mac(number), &number.to_be_bytes());
             guesses.succeeded(HERE, mac(number), &number.to_be_bytes());
         }
-        assert_eq!(guesses.hosts.octets() + guesses.users.octets(), 2 * PLACES * size_of::<Count>());
+        assert_eq!(guesses.hosts.bytes() + guesses.users.bytes(), 2 * PLACES * size_of::<Count>());
         assert_eq!(guesses.known.len(), 2);
         // None of them is kept out because of another.
         for number in 0..200_000_u32 {

@@ -1,0 +1,182 @@
+//! The machine and what its data path carries, shared by the thread that serves and by those that answer questions.
+
+use super::carried::Carried;
+use super::handover;
+use super::status::{ConcentratorStatus, Disconnected, SCHEMA, counters, subscriber};
+use kernel::netlink;
+use link::pppoe::Losses;
+use link::pppoe::kernel::{Clock, random};
+use pppoe::Time;
+use pppoe::concentrator::{Action, Concentrator, Id, Target, Turn};
+use pppoe::discovery::offer::Pin;
+use service::control::{ControlHandler, Refused};
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A concentrator and what its data path carries.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) machine: Concentrator,
+    pub(super) carried: Carried,
+    /// What came of the machine's turns, which the thread that serves does.
+    pub(super) pending: Vec<Action>,
+    /// The sessions are being given to another process, and must not change.
+    pub(super) is_offered: bool,
+    /// A connection to that process, until it is spoken to.
+    pub(super) successor: Option<UnixStream>,
+}
+
+impl State {
+    pub(super) fn turn<R>(
+        &mut self,
+        now: Time,
+        with: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R,
+    ) -> R {
+        let State { machine, carried, pending: actions, .. } = self;
+        let traffic = &mut |id| carried.traffic(id);
+        with(machine, &mut Turn { now, random: &mut random, traffic, actions })
+    }
+}
+
+/// Answers what comes by the control socket.
+#[derive(Debug)]
+pub(super) struct Control {
+    state: Mutex<State>,
+    pub(super) clock: Clock,
+    /// The other end of what wakes the thread that serves.
+    wakeup: UnixStream,
+    losses: Losses,
+    records_lost: Arc<AtomicU64>,
+    pub(super) parent: String,
+    name: Mutex<String>,
+    local: Option<Ipv4Addr>,
+}
+
+impl Control {
+    pub(super) fn new(
+        (machine, carried): (Concentrator, Carried),
+        clock: Clock,
+        (wakeup, losses, records_lost): (UnixStream, Losses, Arc<AtomicU64>),
+        (parent, name): (&str, &str),
+        local: Option<Ipv4Addr>,
+    ) -> Control {
+        let state = State { machine, carried, pending: Vec::new(), is_offered: false, successor: None };
+        Control {
+            state: Mutex::new(state),
+            clock,
+            wakeup,
+            losses,
+            records_lost,
+            parent: parent.to_owned(),
+            name: Mutex::new(name.to_owned()),
+            local,
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn turn<R>(&self, with: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R) -> R {
+        self.state().turn(self.clock.now(), with)
+    }
+
+    /// Name of the interface of the subscribers.
+    pub(super) fn name(&self) -> String {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_name(&self, name: &str) {
+        name.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What is written here wakes the thread that serves.
+    pub(super) fn waker(&self) -> std::io::Result<UnixStream> {
+        self.wakeup.try_clone()
+    }
+
+    fn wake(&self) {
+        // It wakes anyway when it is full.
+        let _ = (&self.wakeup).write(&[0]);
+    }
+
+    fn status(&self, has_sessions: bool) -> ConcentratorStatus {
+        let (now, state) = (self.clock.now(), self.state());
+        let State { machine, carried, .. } = &*state;
+        let sessions = machine.sessions(now).filter(|_| has_sessions);
+        let sessions = sessions.map(|listed| subscriber(&listed, carried.traffic(listed.id), self.local));
+        ConcentratorStatus {
+            schema: SCHEMA.to_owned(),
+            phase: "open".to_owned(),
+            parent: self.parent.clone(),
+            interface: self.name(),
+            uptime: now.as_secs_f64(),
+            draining: machine.is_draining(),
+            half_open: machine.half_open(),
+            count: machine.len(),
+            frames_lost: self.losses.count(),
+            records_lost: self.records_lost.load(Ordering::Relaxed),
+            log_failure: service::log::failure(),
+            parent_works: netlink::link_by_name(&self.parent).ok().map(|parent| parent.works()),
+            counters: counters(machine),
+            sessions: sessions.collect(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// `id ID`, `user NAME`, `address ADDRESS`, `mac MAC`, `all`.
+    fn disconnect(&self, target: &str) -> Disconnected {
+        let (kind, what) = target.split_once(' ').unwrap_or((target, ""));
+        let target = match kind {
+            "id" => what.parse::<Id>().ok().map(Target::Id),
+            "user" => Some(Target::User(what.as_bytes())),
+            "address" => what.parse().ok().map(Target::Address),
+            "mac" => match what.parse() {
+                Ok(Pin::Mac(station)) => Some(Target::Station(station)),
+                _ => None,
+            },
+            "all" => Some(Target::All),
+            _ => None,
+        };
+        let sessions = target.map(|target| self.turn(|machine, turn| machine.disconnect(turn, target)));
+        self.wake();
+        Disconnected { sessions }
+    }
+}
+
+impl ControlHandler for Control {
+    fn answer(&self, question: &str) -> Option<String> {
+        match question {
+            "status" | "down" => serde_json::to_string(&self.status(false)).ok(),
+            "sessions" => serde_json::to_string(&self.status(true)).ok(),
+            // What follows changes sessions.
+            _ if self.state().is_offered => Some(Refused::line(
+                "another process takes its sessions over just now (`--takeover`): ask again",
+            )),
+            "drain" | "fill" => {
+                self.state().machine.set_draining(question == "drain");
+                serde_json::to_string(&self.status(false)).ok()
+            }
+            _ => serde_json::to_string(&self.disconnect(question.strip_prefix("disconnect ")?)).ok(),
+        }
+    }
+
+    /// The connection of a process that wants the sessions is for the thread that serves.
+    fn adopt(&self, question: &str, stream: UnixStream) -> Option<UnixStream> {
+        if question != handover::BEGINS {
+            return Some(stream);
+        }
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_offered, true) {
+            drop(state);
+            handover::refuse(&stream, "another process takes its sessions over already");
+        } else {
+            state.successor = Some(stream);
+            self.wake();
+        }
+        None
+    }
+}

@@ -1,0 +1,232 @@
+//! A concentrator, its sessions and their records of accounting as JSON.
+
+use format::{Quotable, utc};
+use pppoe::concentrator::accounting::{Event, Record, Traffic};
+use pppoe::concentrator::{Concentrator, Listed};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::SystemTime;
+
+pub const SCHEMA: &str = "rxlane.pppoe/1";
+
+/// A concentrator at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConcentratorStatus {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// `open`.
+    pub phase: String,
+    /// Name of the interface with the lines.
+    pub parent: String,
+    /// Name of the interface of all subscribers.
+    pub interface: String,
+    /// Seconds since it began.
+    pub uptime: f64,
+    /// Whether it takes no more sessions.
+    pub draining: bool,
+    pub half_open: u32,
+    pub count: usize,
+    /// Frames of discovery and negotiation that were lost since they came faster than they were read.
+    #[serde(default)]
+    pub frames_lost: u64,
+    /// Records of accounting that no file took, on a full disk for example.
+    #[serde(default)]
+    pub records_lost: u64,
+    #[serde(default)]
+    pub log_failure: Option<String>,
+    /// Whether the interface with the lines is up and has a carrier; `None`: nobody knows.
+    #[serde(default)]
+    pub parent_works: Option<bool>,
+    /// What was counted: discovery, sessions, refusals, by name.
+    pub counters: BTreeMap<String, u64>,
+    pub sessions: Vec<SubscriberStatus>,
+    pub pid: u32,
+}
+
+/// A session of a subscriber at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SubscriberStatus {
+    pub id: String,
+    /// `lcp`, `auth`, `network`, `open`, `closed`.
+    pub phase: String,
+    pub session_id: u16,
+    /// Who, escaped; empty: nobody has said so yet.
+    pub user: String,
+    pub mac: String,
+    /// VLAN tags, outermost first; `none`.
+    pub tags: String,
+    /// What the access node says of the line (TR-101), escaped: circuit and remote id.
+    pub circuit: Option<String>,
+    /// See `circuit`.
+    pub remote: Option<String>,
+    /// The own IPv4 address; `None`: the session has none.
+    pub local: Option<IpAddr>,
+    /// IPv4 address of the host.
+    pub peer: Option<IpAddr>,
+    /// IPv6 prefix of the link.
+    pub prefix: Option<String>,
+    pub routes: Vec<String>,
+    /// Longest IP packet to the host, bytes.
+    pub mtu: u16,
+    /// Seconds since it is open.
+    pub uptime: Option<f64>,
+    /// Milliseconds between the last Echo-Request that was answered and its answer.
+    pub round_trip_ms: Option<f64>,
+    /// IP packets and bytes from and to the host, over restarts of the concentrator, too.
+    pub(crate) received_packets: u64,
+    /// See `received_packets`.
+    pub received_octets: u64,
+    /// See `received_packets`.
+    pub(crate) sent_packets: u64,
+    /// See `received_packets`.
+    pub sent_octets: u64,
+    /// Sessions of a concentrator have no error as long as they are there.
+    pub last_error: Option<String>,
+}
+
+/// What came of a request to disconnect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disconnected {
+    /// Sessions that were told to end; `None`: the request makes no sense.
+    pub sessions: Option<usize>,
+}
+
+pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) -> SubscriberStatus {
+    let traffic = listed.before + traffic;
+    SubscriberStatus {
+        id: listed.id.to_string(),
+        phase: listed.phase.name().to_owned(),
+        session_id: listed.number,
+        user: Quotable(listed.user).to_string(),
+        mac: listed.station.to_string(),
+        tags: listed.place.vlans.to_string(),
+        circuit: listed.line.and_then(|line| printable(&line.circuit)),
+        remote: listed.line.and_then(|line| printable(&line.remote)),
+        local: listed.address.and(local).map(IpAddr::from),
+        peer: listed.address.map(IpAddr::from),
+        prefix: listed.prefix.map(|prefix| prefix.to_string()),
+        routes: listed.routes.iter().map(ToString::to_string).collect(),
+        mtu: listed.mtu,
+        uptime: listed.uptime.map(|uptime| uptime.as_secs_f64()),
+        round_trip_ms: listed.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
+        received_packets: traffic.received_packets,
+        received_octets: traffic.received_octets,
+        sent_packets: traffic.sent_packets,
+        sent_octets: traffic.sent_octets,
+        last_error: None,
+    }
+}
+
+pub(super) fn counters(machine: &Concentrator) -> BTreeMap<String, u64> {
+    let (counters, discovery) = (machine.counters(), machine.discovery_counters());
+    let ignored = discovery.ignored.iter().map(|(reason, count)| {
+        let reason = reason.name().replace('-', "_");
+        (format!("ignored_{reason}"), *count)
+    });
+    let all = [
+        ("offers", discovery.offers),
+        ("requests", discovery.requests),
+        ("terminations", discovery.terminations),
+        ("malformed", counters.malformed),
+        ("other_station", counters.other_station),
+        ("unknown_session", counters.unknown_session),
+        ("padt_ignored", counters.padt_ignored),
+        ("padr_used_up", counters.padr_used_up),
+        ("padr_repeated", counters.padr_repeated),
+        ("padr_refused", counters.padr_refused),
+        ("confirmed", counters.confirmed),
+        ("refused", counters.refused),
+        ("held_off", counters.held_off),
+        ("opened", counters.opened),
+        ("ended", counters.ended),
+    ];
+    all.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(ignored).collect()
+}
+
+/// A part of the line identification (TR-101), escaped; `None`: the access node does not say it.
+fn printable(part: &[u8]) -> Option<String> {
+    (!part.is_empty()).then(|| Quotable(part).to_string())
+}
+
+/// The line, without its end. Fields are only ever added.
+pub(super) fn record(record: &Record, now: SystemTime) -> String {
+    let (event, cause) = match &record.event {
+        Event::Start => ("start", None),
+        Event::Interim => ("interim", None),
+        Event::Stop(ended) => ("stop", Some((ended.name(), ended.to_string()))),
+    };
+    let line = record.line.as_deref();
+    json!({
+        "event": event,
+        "time": utc(now),
+        "cause": cause.as_ref().map(|(name, _)| name),
+        "reason": cause.as_ref().map(|(_, reason)| reason),
+        "accounting": format!("{:016x}", record.accounting),
+        "id": record.id.to_string(),
+        "session_id": record.number,
+        "user": Quotable(&record.user).to_string(),
+        "mac": record.station.to_string(),
+        "tags": record.place.vlans.to_string(),
+        "circuit": line.and_then(|line| printable(&line.circuit)),
+        "remote": line.and_then(|line| printable(&line.remote)),
+        "address": record.address.map(|address: Ipv4Addr| address.to_string()),
+        "prefix": record.prefix.map(|prefix| prefix.to_string()),
+        "uptime": record.uptime.as_secs_f64(),
+        "received_packets": record.traffic.received_packets,
+        "received_octets": record.traffic.received_octets,
+        "sent_packets": record.traffic.sent_packets,
+        "sent_octets": record.traffic.sent_octets,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pppoe::discovery::message::Line;
+    use pppoe::discovery::place::Place;
+    use serde_json::Value;
+    use std::sync::Arc;
+    use std::time::{Duration, UNIX_EPOCH};
+    use wire::ethernet::MacAddress;
+
+    fn read(circuit: &[u8], remote: &[u8]) -> Value {
+        let line = Line { circuit: circuit.to_vec(), remote: remote.to_vec() };
+        let one = Record {
+            event: Event::Interim,
+            id: "100000002".parse().expect("an id"),
+            accounting: 0xabc,
+            user: Arc::from(&b"alice\n"[..]),
+            place: Place::default(),
+            station: MacAddress([2, 0, 0, 0, 0, 1]),
+            line: (!circuit.is_empty() || !remote.is_empty()).then(|| Arc::new(line)),
+            number: 7,
+            address: None,
+            prefix: None,
+            uptime: Duration::from_millis(1500),
+            traffic: Traffic::default(),
+        };
+        let text = record(&one, UNIX_EPOCH + Duration::from_secs(1_709_164_799));
+        assert!(!text.contains('\n'), "{text}");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    #[test]
+    fn a_record_has_its_time_and_its_line() {
+        let record = read(b"eth 1/2\n", b"bob\x1b[2J");
+        assert_eq!(record["time"], "2024-02-28T23:59:59Z");
+        assert_eq!(
+            (&record["circuit"], &record["remote"]),
+            (&"eth 1/2\\u{a}".into(), &"bob\\u{1b}[2J".into())
+        );
+        assert_eq!(
+            (&record["event"], &record["accounting"]),
+            (&"interim".into(), &"0000000000000abc".into())
+        );
+        assert_eq!(read(b"eth 1", b"")["remote"], Value::Null);
+        let record = read(b"", b"");
+        assert_eq!((&record["circuit"], &record["remote"]), (&Value::Null, &Value::Null));
+    }
+}

@@ -1,0 +1,471 @@
+//! A concentrator with its data path, clients, and the wires between, which lose, double and reorder frames: in virtual time,
+//! from one seed.
+
+use super::Seeded;
+use crate::client::{self, Client, Opened, Phase, Reconnect};
+use crate::concentrator::accounting::{Event, Record, Traffic};
+use crate::concentrator::secrets::Secrets;
+use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Turn};
+use crate::discovery::concentrator::{Answer, Arrival, Concentrator as Discovery};
+use crate::discovery::place::Place;
+use crate::discovery::{Packet, host};
+use crate::framing::wrapped;
+use crate::session::{self, Family, Ipv4, Ipv6, Method, Role, Timers};
+use crate::{Random, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::pppoe::Stage;
+use wire::vlan::{Tag, Tci};
+
+pub const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
+pub const ALL: [Method; 3] = [Method::ChapMd5, Method::MsChapV2, Method::Pap];
+
+pub const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+pub fn place(outer: u16, inner: u16) -> Place {
+    let tag = |tpid, vid| Tag { tpid: EtherType(tpid), tci: Tci(vid) };
+    Place { port: 3, vlans: Vlans::of([tag(0x88a8, outer), tag(0x8100, inner)]).unwrap() }
+}
+
+/// IPv4 with a pool of four, IPv6 with plenty.
+pub fn config() -> Config {
+    let mut config = Config::new(b"ac-1");
+    config.local = Some([10, 0, 0, 1].into());
+    config.pool = vec!["10.0.0.2-10.0.0.5".parse().unwrap()];
+    config.dns = [Some([9, 9, 9, 9].into()), None];
+    config.identifier = Some(1);
+    config.prefixes = Some("2001:db8:f::/48".parse().unwrap());
+    config
+}
+
+pub fn secrets(text: &str) -> Secrets {
+    Secrets::parse(text.as_bytes(), b"ac-1", config().local).unwrap()
+}
+
+/// A frame that a host sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub destination: MacAddress,
+    pub stage: Stage,
+    pub payload: Vec<u8>,
+}
+
+pub struct Host {
+    pub client: Client,
+    pub mac: MacAddress,
+    pub place: Place,
+    pub user: String,
+    config: client::Config,
+    pub is_dead: bool,
+    /// What the client did, but for what it sent.
+    pub done: Vec<client::Action>,
+    pub sent: Vec<(Time, Sent)>,
+    random: Seeded,
+}
+
+impl Host {
+    /// One that tries once, until [`Host::persisting`].
+    pub fn new(number: u32, place: Place, user: &str, password: &str, methods: &[Method]) -> Host {
+        let [_, a, b, c] = number.to_be_bytes();
+        let role = Role::Host(session::Host {
+            user: user.into(),
+            secret: password.into(),
+            methods: methods.to_vec(),
+            ipv4: Some(Ipv4Addr::UNSPECIFIED),
+            dns: true,
+            ipv6: Some(0),
+        });
+        let session = Arc::new(session::Config { role, timers: Timers::DEFAULT });
+        let reconnect = Reconnect { most: Some(1), ..Reconnect::DEFAULT };
+        let config = client::Config { discovery: host::Config::default(), session, reconnect };
+        let mac = MacAddress([2, 0x10, 0, a, b, c]);
+        Host {
+            client: Client::new(Arc::new(config.clone()), mac),
+            mac,
+            place,
+            user: user.to_owned(),
+            config,
+            is_dead: false,
+            done: Vec::new(),
+            sent: Vec::new(),
+            random: Seeded::new(u64::from(number) + 7),
+        }
+    }
+
+    pub fn configured(mut self, change: impl FnOnce(&mut client::Config)) -> Host {
+        change(&mut self.config);
+        self.reset();
+        self
+    }
+
+    /// One that tries again and again, in a few seconds whatever happened.
+    pub fn persisting(self) -> Host {
+        let wait = seconds(5);
+        let often = Reconnect { first: wait, longest: wait, lasting: wait, stable: seconds(30), most: None };
+        self.configured(|config| config.reconnect = often)
+    }
+
+    /// Forgets everything, as by a loss of power.
+    pub fn reset(&mut self) {
+        self.client = Client::new(Arc::new(self.config.clone()), self.mac);
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.client.status(Time::ZERO).phase == Phase::Open
+    }
+
+    pub fn opened(&self) -> Option<Opened> {
+        self.client.status(Time::ZERO).session
+    }
+
+    pub fn number(&self) -> Option<u16> {
+        self.opened().map(|opened| opened.session)
+    }
+
+    pub fn ipv4(&self) -> Option<Ipv4> {
+        self.opened()?.ipv4
+    }
+
+    pub fn ipv6(&self) -> Option<Ipv6> {
+        self.opened()?.ipv6
+    }
+
+    /// Its session goes on without IPv4, which nobody negotiates any more.
+    pub fn has_given_up_ipv4(&self) -> bool {
+        self.ipv4().is_none() && !self.client.awaits(Family::Ipv4)
+    }
+
+    pub fn ends(&self) -> Vec<client::End> {
+        let end = |action: &client::Action| match action {
+            client::Action::Closed { end, .. } => Some(end.clone()),
+            _ => None,
+        };
+        self.done.iter().filter_map(end).collect()
+    }
+
+    /// Whether it was told so at the end of a session or an attempt.
+    pub fn was_told(&self, words: &str) -> bool {
+        self.ends().iter().any(|end| end.to_string().contains(words))
+    }
+
+    pub fn remarks(&self) -> Vec<String> {
+        let remark = |action: &client::Action| match action {
+            client::Action::Remark(remark) => Some(remark.to_string()),
+            _ => None,
+        };
+        self.done.iter().filter_map(remark).collect()
+    }
+
+    pub fn waits(&self) -> Vec<Duration> {
+        let wait = |action: &client::Action| match action {
+            client::Action::Waits(wait) => Some(*wait),
+            _ => None,
+        };
+        self.done.iter().filter_map(wait).collect()
+    }
+
+    /// A packet of its session, whatever its client thinks.
+    pub fn send_raw(&self, packet: &[u8]) -> Sent {
+        let opened = self.opened().unwrap();
+        let payload = wrapped(opened.session, packet);
+        Sent { destination: opened.concentrator, stage: Stage::Session, payload }
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.client.deadline().filter(|_| !self.is_dead)
+    }
+}
+
+#[derive(Clone)]
+struct Frame {
+    /// `None`: to the concentrator.
+    host: Option<usize>,
+    place: Place,
+    source: MacAddress,
+    sent: Sent,
+}
+
+/// What the wires do to frames, in thousandths.
+#[derive(Clone, Copy, Default)]
+pub struct Wires {
+    pub loss: u32,
+    pub duplication: u32,
+    pub reordering: u32,
+}
+
+pub struct World {
+    pub now: Time,
+    pub own: MacAddress,
+    pub concentrator: Concentrator,
+    pub rivals: Vec<(MacAddress, Discovery)>,
+    pub hosts: Vec<Host>,
+    pub wires: Wires,
+    /// What frames have room for on the concentrator's port, whatever their tags.
+    pub room: u16,
+    frames: BTreeMap<(Time, u64), Frame>,
+    count: u64,
+    chance: Seeded,
+    random: Seeded,
+    pub installed: BTreeMap<Id, Installed>,
+    pub traffic: BTreeMap<Id, Traffic>,
+    pub ends: Vec<End>,
+    pub records: Vec<Record>,
+    pub remarks: Vec<String>,
+    pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
+}
+
+impl World {
+    pub fn new(config: Config, secrets: Secrets, seed: u64) -> World {
+        let mut random = Seeded::new(seed);
+        let now = seconds(1000);
+        World {
+            now,
+            own: OWN,
+            concentrator: Concentrator::new(config, secrets, now, &mut random).unwrap(),
+            rivals: Vec::new(),
+            hosts: Vec::new(),
+            wires: Wires::default(),
+            room: u16::MAX,
+            frames: BTreeMap::new(),
+            count: 0,
+            chance: Seeded::new(seed + 1),
+            random,
+            installed: BTreeMap::new(),
+            traffic: BTreeMap::new(),
+            ends: Vec::new(),
+            records: Vec::new(),
+            remarks: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// Another process in the place of the concentrator, which has no sessions yet.
+    pub fn replace(&mut self, config: Config, secrets: Secrets) {
+        self.installed.clear();
+        self.traffic.clear();
+        self.concentrator = Concentrator::new(config, secrets, self.now, &mut self.random).unwrap();
+    }
+
+    pub fn add(&mut self, host: Host) -> usize {
+        self.hosts.push(host);
+        self.hosts.len() - 1
+    }
+
+    /// Adds a host that connects.
+    pub fn join(&mut self, host: Host) -> usize {
+        let host = self.add(host);
+        self.connect(host);
+        host
+    }
+
+    pub fn chance(&mut self, thousandths: u32) -> bool {
+        self.chance.below(1000) < thousandths
+    }
+
+    pub fn pick(&mut self, count: usize) -> usize {
+        self.chance.below(count as u32) as usize
+    }
+
+    /// Lets the concentrator act, and does what comes of it.
+    pub fn act<R>(&mut self, act: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R) -> R {
+        let mut actions = Vec::new();
+        let World { concentrator, random, traffic, now, .. } = self;
+        let mut turn = Turn {
+            now: *now,
+            random,
+            traffic: &mut |id| traffic.get(&id).copied().unwrap_or_default(),
+            actions: &mut actions,
+        };
+        let result = act(concentrator, &mut turn);
+        for action in actions {
+            match action {
+                Action::Send { place, destination, stage, payload } => {
+                    self.sent.push((place, destination, stage, payload.clone()));
+                    self.put_to_hosts(place, self.own, Sent { destination, stage, payload });
+                }
+                Action::Installed(installed) => {
+                    assert!(installed.ipv4.is_some() || installed.ipv6.is_some());
+                    self.installed.insert(installed.id, *installed);
+                }
+                Action::Removed(id) => {
+                    assert!(self.installed.remove(&id).is_some(), "{id} is removed and was not there");
+                    self.traffic.remove(&id);
+                }
+                Action::Account(record) => self.records.push(*record),
+                Action::Ended(end) => {
+                    assert!(!self.installed.contains_key(&end.id), "{end:?} is over and still installed");
+                    assert!(!end.cause.to_string().is_empty());
+                    self.ends.push(*end);
+                }
+                Action::Remark(remark) => self.remarks.push(remark.to_string()),
+            }
+        }
+        result
+    }
+
+    fn put_to_hosts(&mut self, place: Place, source: MacAddress, sent: Sent) {
+        let host = self.hosts.iter().position(|host| host.mac == sent.destination && host.place == place);
+        if host.is_some() {
+            self.put(Frame { host, place, source, sent });
+        }
+    }
+
+    fn put(&mut self, frame: Frame) {
+        let Wires { loss, duplication, reordering } = self.wires;
+        for copy in 0..2 {
+            if copy == 1 && !self.chance(duplication) || self.chance(loss) {
+                continue;
+            }
+            let late = if self.chance(reordering) { self.chance.below(200) } else { 0 };
+            let delay = Duration::from_millis(1 + u64::from(late));
+            self.count += 1;
+            self.frames.insert((self.now + delay, self.count), frame.clone());
+        }
+    }
+
+    /// A frame of a host, perhaps from elsewhere than the host is.
+    pub fn inject(&mut self, place: Place, source: MacAddress, sent: Sent) {
+        self.put(Frame { host: None, place, source, sent });
+    }
+
+    /// A frame without delay, and what the concentrator sends back at once.
+    pub fn ask(&mut self, place: Place, source: MacAddress, sent: &Sent) -> Vec<(Stage, Vec<u8>)> {
+        self.sent.clear();
+        self.arrive(place, source, sent);
+        self.sent.drain(..).map(|(_, _, stage, payload)| (stage, payload)).collect()
+    }
+
+    fn arrive(&mut self, place: Place, source: MacAddress, sent: &Sent) {
+        let packet = Packet { source, destination: sent.destination, payload: &sent.payload };
+        let arrival = Arrival { place, own: self.own, room: self.room, packet };
+        self.act(|concentrator, turn| concentrator.receive(turn, sent.stage, &arrival));
+        let mut offers = Vec::new();
+        for (own, rival) in self.rivals.iter_mut().filter(|_| sent.stage == Stage::Discovery) {
+            let arrival = Arrival { own: *own, ..arrival };
+            let answer = rival.receive(self.now, &arrival, &mut self.random);
+            if let Answer::Offer(payload) = answer {
+                offers.push((*own, Sent { destination: source, stage: Stage::Discovery, payload }));
+            }
+        }
+        offers.into_iter().for_each(|(own, offer)| self.put_to_hosts(place, own, offer));
+    }
+
+    /// Lets a client act, and sends what comes of it.
+    pub fn of<R>(
+        &mut self,
+        number: usize,
+        act: impl FnOnce(&mut Client, Time, &mut dyn Random, &mut Vec<client::Action>) -> R,
+    ) -> R {
+        let (now, mut actions) = (self.now, Vec::new());
+        let host = &mut self.hosts[number];
+        let result = act(&mut host.client, now, &mut host.random, &mut actions);
+        let (place, mac) = (host.place, host.mac);
+        for action in actions {
+            match action {
+                client::Action::Send { stage, destination, payload } => {
+                    let sent = Sent { destination, stage, payload };
+                    self.hosts[number].sent.push((now, sent.clone()));
+                    self.inject(place, mac, sent);
+                }
+                other => self.hosts[number].done.push(other),
+            }
+        }
+        result
+    }
+
+    pub fn connect(&mut self, host: usize) {
+        self.of(host, Client::start);
+    }
+
+    pub fn close(&mut self, host: usize) {
+        self.of(host, Client::close);
+    }
+
+    /// A frame reaches a host, whoever sent it.
+    pub fn come(&mut self, host: usize, source: MacAddress, sent: &Sent) {
+        let packet = Packet { source, destination: sent.destination, payload: &sent.payload };
+        self.of(host, |client, now, random, actions| {
+            client.receive(now, sent.stage, packet, random, actions)
+        });
+    }
+
+    pub fn run(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Runs until `done` holds, or for so long. Whether `done` holds.
+    pub fn run_until(&mut self, time: Duration, done: impl Fn(&World) -> bool) -> bool {
+        let end = self.now + time;
+        loop {
+            if done(self) {
+                return true;
+            }
+            let hosts =
+                self.hosts.iter().zip(0..).filter_map(|(host, number)| Some((host.deadline()?, number)));
+            let host = hosts.min();
+            let frame = self.frames.keys().next().map(|(time, _)| *time);
+            let own = self.concentrator.deadline();
+            let next = [host.map(|(time, _)| time), frame, own].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            if own.is_some_and(|own| own <= self.now) {
+                self.act(|concentrator, turn| concentrator.tick(turn));
+                let later = self.concentrator.deadline();
+                assert!(later.is_none_or(|later| later > self.now), "a turn leaves nothing due: {later:?}");
+            }
+            if let Some((_, number)) = host.filter(|(time, _)| *time <= self.now) {
+                self.of(number, Client::tick);
+                let later = self.hosts[number].client.deadline();
+                assert!(later.is_none_or(|later| later > self.now), "a busy loop: {later:?}");
+            }
+            if let Some(entry) = self.frames.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let Frame { host, place, source, sent } = entry.remove();
+                match host {
+                    Some(host) if self.hosts[host].is_dead => {}
+                    Some(host) => self.come(host, source, &sent),
+                    None => self.arrive(place, source, &sent),
+                }
+            }
+        }
+        self.now = end;
+        false
+    }
+
+    /// Everything agrees with everything.
+    pub fn check(&self) {
+        self.concentrator.check();
+        let mut addresses = BTreeSet::new();
+        for installed in self.installed.values() {
+            if let Some((_, address)) = installed.ipv4 {
+                assert!(addresses.insert(address), "{address} twice");
+            }
+        }
+        let listed: Vec<_> = self.concentrator.sessions(self.now).collect();
+        assert_eq!(listed.len(), self.concentrator.len());
+        assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.id == *id)));
+        let count =
+            |wanted: fn(&Event) -> bool| self.records.iter().filter(|record| wanted(&record.event)).count();
+        let open = listed.iter().filter(|session| session.uptime.is_some()).count();
+        assert_eq!(
+            count(|event| matches!(event, Event::Start)),
+            open + count(|event| matches!(event, Event::Stop(_))),
+            "every start has a stop, but for the sessions that go on"
+        );
+    }
+
+    pub fn up(&self) -> usize {
+        self.hosts.iter().filter(|host| host.is_up()).count()
+    }
+
+    /// What the data path has of a user's session.
+    pub fn installed_of(&self, user: &str) -> Installed {
+        let mut all = self.installed.values();
+        all.find(|installed| *installed.user == *user.as_bytes()).expect("installed").clone()
+    }
+}
