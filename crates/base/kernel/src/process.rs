@@ -2,6 +2,7 @@
 
 mod sys;
 
+pub(crate) use sys::unshare_network;
 pub use sys::{kernel_log, unshare_file_system, unshare_mounts};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -21,10 +21,8 @@
 
 use crate::{Missing, program};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsFd;
-use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
@@ -32,12 +30,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kernel::netns::NAMES;
 use kernel::socket::Transmit;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Where ip-netns(8) keeps the names.
-const NAMES: &str = "/run/netns";
 const PREFIX: &str = "rxlane-";
 
 /// Whether namespaces can be made here: tried out. Error: what is missing: `ip`, root, or what the kernel said.
@@ -87,7 +83,7 @@ impl Namespace {
         SWEPT.call_once(remove_leftovers);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let namespace = Namespace { name: format!("{PREFIX}{}-{number}", std::process::id()) };
-        ip(&["netns", "add", &namespace.name])?;
+        kernel::netns::create(&namespace.name)?;
         ip(&["-n", &namespace.name, "link", "set", "lo", "up"])?;
         namespace.try_inside(|| {
             for scope in ["all", "default"] {
@@ -148,18 +144,13 @@ impl Namespace {
     }
 
     fn try_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        let file = File::open(self.path())?;
-        thread::scope(|scope| {
-            let thread = scope.spawn(|| -> io::Result<T> {
-                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-                kernel::process::unshare_mounts()?;
-                // As ip-netns(8) does: a sysfs shows the namespace in which it was mounted.
-                mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
-                mount("rxlane", "/sys", "sysfs", MountFlags::empty(), None)?;
-                Ok(work())
-            });
-            thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
-        })
+        kernel::netns::inside(&self.name, || {
+            kernel::process::unshare_mounts()?;
+            // As ip-netns(8) does: a sysfs shows the namespace in which it was mounted.
+            mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
+            mount("rxlane", "/sys", "sysfs", MountFlags::empty(), None)?;
+            Ok(work())
+        })?
     }
 
     /// Makes a pair of virtual Ethernet devices, both up and ready to send. Error: `ip` fails: a name is taken, for example. Or
@@ -221,7 +212,7 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         // A name that is gone already is no reason to panic in a panic.
-        let _ = ip(&["netns", "del", &self.name]);
+        let _ = kernel::netns::remove(&self.name);
     }
 }
 
@@ -233,7 +224,7 @@ fn remove_leftovers() {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
         let Some((pid, number)) = owner else { continue };
         if is_number(pid) && is_number(number) && !Path::new("/proc").join(pid).exists() {
-            let _ = ip(&["netns", "del", &name]);
+            let _ = kernel::netns::remove(&name);
         }
     }
 }
@@ -255,6 +246,7 @@ fn output(command: &mut Command) -> io::Result<String> {
 mod tests {
     use super::*;
     use crate::require;
+    use std::panic;
     use std::process::Stdio;
 
     #[test]
@@ -279,7 +271,7 @@ mod tests {
         let dead = format!("{PREFIX}{}-0", child.id());
         child.wait().expect("its end");
         let own = Namespace::new().expect("a namespace");
-        ip(&["netns", "add", &dead]).expect("a leftover");
+        kernel::netns::create(&dead).expect("a leftover");
         remove_leftovers();
         assert!(!Path::new(NAMES).join(dead).exists() && own.path().exists());
     }

@@ -33,6 +33,11 @@ pub fn unshare_mounts() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)
 }
 
+/// Gives the calling thread an empty network namespace of its own. Error: `EPERM` without CAP_SYS_ADMIN.
+pub(crate) fn unshare_network() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNET)
+}
+
 fn unshare(what: UnshareFlags) -> io::Result<()> {
     // SAFETY: what makes unshare(2) unsafe is CLONE_FILES, after which the file descriptors of other threads are none of this one;
     // no caller asks for it.
