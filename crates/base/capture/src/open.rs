@@ -42,59 +42,20 @@ pub enum Compression {
 /// Why something is not read as a capture at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum OpenError {
-    /// The operating system refuses.
     #[error("{file}: cannot read: {error}")]
-    Read {
-        /// File name.
-        file: Arc<str>,
-        /// Its reason.
-        error: io::Error,
-    },
-    /// Nothing in it.
+    Read { file: Arc<str>, error: io::Error },
     #[error("{file}: no capture: empty")]
-    Empty {
-        /// File name.
-        file: Arc<str>,
-    },
-    /// Starts with no magic number of a capture.
+    Empty { file: Arc<str> },
     #[error("{file}: no capture: starts with {first}, neither pcap nor pcapng")]
-    NotACapture {
-        /// File name.
-        file: Arc<str>,
-        /// Its first bytes, in hexadecimal.
-        first: String,
-    },
-    /// A known format that is not read.
+    NotACapture { file: Arc<str>, first: String },
     #[error("{file}: {what} is not supported; convert it to pcap or pcapng first")]
-    Unsupported {
-        /// File name.
-        file: Arc<str>,
-        /// Name of the format.
-        what: String,
-    },
-    /// Ends within its file header.
+    Unsupported { file: Arc<str>, what: String },
     #[error("{file}: no capture: ends within the {needed}-byte {format} file header, after {present} bytes")]
-    HeaderCut {
-        /// File name.
-        file: Arc<str>,
-        /// `pcap` or `pcapng`.
-        format: &'static str,
-        /// Bytes of the header.
-        needed: usize,
-        /// Bytes that are there.
-        present: usize,
-    },
-    /// Packed, and the beginning cannot be unpacked.
+    HeaderCut { file: Arc<str>, format: &'static str, needed: usize, present: usize },
     #[error("{file}: cannot unpack {format}: {error}")]
-    Decompress {
-        /// File name.
-        file: Arc<str>,
-        /// `gzip` or `zstd`.
-        format: &'static str,
-        /// What the decoder says.
-        error: io::Error,
-    },
+    Decompress { file: Arc<str>, format: &'static str, error: io::Error },
 }
 
 /// What reading a capture has brought so far, or in all.

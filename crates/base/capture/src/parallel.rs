@@ -204,7 +204,6 @@ impl Chain {
         baton.expect("every worker passes the baton on")
     }
 
-    /// What each worker does.
     fn work(&self, mut each: impl FnMut(&Batch)) {
         let _stop_others = StopOthers(self);
         let mut batch = Batch::new();

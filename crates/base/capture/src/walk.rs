@@ -62,7 +62,6 @@ pub(crate) struct Walker {
     pub(crate) kind: Kind,
     /// Offset of the next record or block.
     pub(crate) offset: u64,
-    /// Frames delivered so far.
     pub(crate) frames: u64,
     pub(crate) ended: bool,
     pub(crate) interfaces: Arc<Vec<Interface>>,

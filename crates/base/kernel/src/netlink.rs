@@ -165,7 +165,6 @@ fn get(message: &Message) -> Result<Vec<u8>, Refusal> {
     Netlink::route()?.get(message)
 }
 
-/// Changes something by rtnetlink.
 fn set(message: &Message) -> Result<(), Refusal> {
     Netlink::route()?.set(message, 0)
 }

@@ -34,30 +34,19 @@ pub struct Tun {
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum TunError {
-    /// There is no driver, or the container was not given the device.
     #[error(
         "{PATH} cannot be opened ({0}): the kernel's tun module makes it (`modprobe tun`), and a container has to be \
          given it (`--device {PATH}`)"
     )]
     NoDriver(io::Error),
-    /// The process may not make interfaces.
     #[error("making an interface requires CAP_NET_ADMIN: run rxlane as root")]
     Privilege,
-    /// There is an interface of this name.
     #[error("there is an interface {name} already; choose a name that is free")]
-    Taken {
-        /// The name.
-        name: String,
-    },
-    /// The kernel refused for another reason.
+    Taken { name: String },
     #[error("the interface {name} cannot be made: {source}")]
-    Refused {
-        /// The name.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
+    Refused { name: String, source: io::Error },
 }
 
 /// What a kernel hands over unfinished, and takes put together.

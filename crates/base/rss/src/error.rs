@@ -5,49 +5,26 @@ use thiserror::Error;
 
 /// A text or length that is no hash key. Positions are characters, the first is 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum KeyError {
-    /// Something other than a hexadecimal digit where a digit has to stand.
     #[error("hash key: {found:?} at character {position} is no hexadecimal digit")]
-    Digit {
-        /// Where.
-        position: usize,
-        /// What stands there.
-        found: char,
-    },
-    /// Two digits are not followed by a colon although the key is in colon form.
+    Digit { position: usize, found: char },
     #[error("hash key: {found:?} at character {position} where a colon has to stand after two digits")]
-    Colon {
-        /// Where.
-        position: usize,
-        /// What stands there.
-        found: char,
-    },
-    /// The text ends in the middle of an byte.
+    Colon { position: usize, found: char },
     #[error("hash key: ends after character {position} in the middle of an byte")]
-    Unfinished {
-        /// The last character.
-        position: usize,
-    },
-    /// More or fewer bytes than a key may have.
+    Unfinished { position: usize },
     #[error(
         "hash key: {octets} bytes; a key has {} to {} (40 and 52 are usual)",
         crate::HashKey::MIN_OCTETS,
         crate::HashKey::MAX_OCTETS
     )]
-    Length {
-        /// How many there are.
-        octets: usize,
-    },
-    /// The key cannot cover the addresses and ports of IPv6.
+    Length { octets: usize },
     #[error(
         "hash key: {octets} bytes cover inputs of {} bytes; addresses and ports of IPv6 are 36 and need a \
          key of 40",
         octets.saturating_sub(4)
     )]
-    TooShort {
-        /// How many there are.
-        octets: usize,
-    },
+    TooShort { octets: usize },
 }
 
 /// A hash input that the key does not cover: each input bit is combined with the 32 key bits that start at
@@ -107,50 +84,25 @@ pub struct CombinationError {
 
 /// A field selection that ethtool would not take or that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum FieldsError {
-    /// A letter that selects no field.
     #[error(
         "hash fields: {found:?} at position {position} is none of m, v, t, s, d, f, n, r (ethtool -N … \
          rx-flow-hash){}", hint(*.found)
     )]
-    Letter {
-        /// Which letter of the selection, the first is 1.
-        position: usize,
-        /// The letter.
-        found: char,
-    },
-    /// A letter twice.
+    Letter { position: usize, found: char },
     #[error("hash fields: {found:?} stands twice")]
-    Twice {
-        /// The letter.
-        found: char,
-    },
-    /// No letter at all.
+    Twice { found: char },
     #[error("hash fields: none given; sd selects the addresses, sdfn addresses and ports")]
     Empty,
-    /// `r` beside other letters.
     #[error("hash fields: r discards the packets, so no other letter can stand beside it")]
     DiscardWithFields,
-    /// A name that is no flow type.
     #[error("{name:?} is no flow type; there are {}", flow_names())]
-    FlowType {
-        /// What was given.
-        name: String,
-    },
-    /// Not of the form `udp4=sdfn`.
+    FlowType { name: String },
     #[error("{text:?} is not of the form FLOW=FIELDS, as in udp4=sdfn")]
-    Form {
-        /// What was given.
-        text: String,
-    },
-    /// Ports of a flow type that has none.
+    Form { text: String },
     #[error("{flow}={fields}: {flow} packets have no ports to hash; {flow}=sd selects the addresses")]
-    NoPorts {
-        /// The flow type.
-        flow: FlowType,
-        /// What was selected.
-        fields: HashFields,
-    },
+    NoPorts { flow: FlowType, fields: HashFields },
 }
 
 fn hint(found: char) -> &'static str {
@@ -166,135 +118,58 @@ fn flow_names() -> String {
 
 /// A setting that a hash unit cannot follow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum UnitError {
-    /// The key is unusable.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The fields are no Toeplitz input that any specification defines.
     #[error(
         "{flow}={fields}: only addresses and ports (s, d, f, n) have a place in the Toeplitz input that a \
          specification defines"
     )]
-    Undefined {
-        /// The flow type.
-        flow: FlowType,
-        /// What was selected.
-        fields: HashFields,
-    },
-    /// The flow type is hashed as plain IP, and hashing plain IP is off.
+    Undefined { flow: FlowType, fields: HashFields },
     #[error("{flow}={fields}: hashed as plain IP, and the hash type {needs} is off")]
-    NeedsType {
-        /// The flow type.
-        flow: FlowType,
-        /// What was selected.
-        fields: HashFields,
-        /// The type that has to be enabled.
-        needs: HashType,
-    },
+    NeedsType { flow: FlowType, fields: HashFields, needs: HashType },
 }
 
 /// A table that a device could not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum TableError {
-    /// A size outside what exists.
     #[error("indirection table: {entries} entries; there are 1 to {}", crate::TableShape::MAX_ENTRIES)]
-    Entries {
-        /// How many were asked for.
-        entries: usize,
-    },
-    /// An entry width outside 1 to 16 bits.
+    Entries { entries: usize },
     #[error("indirection table: entries of {bits} bits; there are 1 to 16")]
-    EntryBits {
-        /// What was asked for.
-        bits: u32,
-    },
-    /// A list of another length than the table.
+    EntryBits { bits: u32 },
     #[error("indirection table: {given} entries given, the table has {expected}")]
-    Count {
-        /// How many were given.
-        given: usize,
-        /// How many the table has.
-        expected: usize,
-    },
-    /// A queue that does not fit into an entry.
+    Count { given: usize, expected: usize },
     #[error(
         "indirection table: queue {queue} in entry {entry} does not fit into {bits} bits (highest {highest})"
     )]
-    Width {
-        /// The entry.
-        entry: usize,
-        /// The queue.
-        queue: u32,
-        /// Width of an entry.
-        bits: u32,
-        /// The highest queue that fits.
-        highest: u32,
-    },
-    /// `equal 0`.
+    Width { entry: usize, queue: u32, bits: u32, highest: u32 },
     #[error("indirection table: equal 0 leaves no queue; at least 1")]
     NoQueues,
-    /// Weights that are all zero.
     #[error("indirection table: at least one weight has to be above zero")]
     NoWeight,
-    /// Weights beyond the table, as ethtool refuses them.
     #[error("indirection table: the weights add up to {sum}, more than the {entries} entries")]
-    WeightSum {
-        /// Their sum.
-        sum: u64,
-        /// Entries of the table.
-        entries: usize,
-    },
-    /// A queue that the device does not have.
+    WeightSum { sum: u64, entries: usize },
     #[error("indirection table: entry {entry} names queue {queue}, and there are {queues}")]
-    NoSuchQueue {
-        /// The entry.
-        entry: usize,
-        /// The queue it names.
-        queue: u16,
-        /// Queues of the device.
-        queues: u32,
-    },
+    NoSuchQueue { entry: usize, queue: u16, queues: u32 },
 }
 
 /// Text that is not what `ethtool -x` prints. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum PrintedTableError {
-    /// The line that opens the table is missing.
     #[error("no line \"RX flow hash indirection table for … with … RX ring(s):\" (output of ethtool -x)")]
     NoHeader,
-    /// The table has no rows.
     #[error("line {line}: the indirection table has no rows")]
-    NoRows {
-        /// The line of the header.
-        line: usize,
-    },
-    /// A row starts with another index than the entries before it make up.
+    NoRows { line: usize },
     #[error("line {line}: the row is labelled {found}, and {expected} entries stand before it")]
-    RowLabel {
-        /// The line.
-        line: usize,
-        /// The label.
-        found: usize,
-        /// Entries so far.
-        expected: usize,
-    },
-    /// Something other than a queue number.
+    RowLabel { line: usize, found: usize, expected: usize },
     #[error("line {line}: {found:?} is no queue number (0 to 65535)")]
-    Queue {
-        /// The line.
-        line: usize,
-        /// What stands there.
-        found: String,
-    },
+    Queue { line: usize, found: String },
     /// The entries make no table.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The hash key after the table is none.
     #[error("line {line}: {error}")]
-    Key {
-        /// The line.
-        line: usize,
-        /// Why.
-        error: KeyError,
-    },
+    Key { line: usize, error: KeyError },
 }

@@ -24,7 +24,6 @@ pub(crate) struct Flows {
     pub(crate) direction: Direction,
 }
 
-/// One flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) source: IpAddr,
@@ -33,7 +32,6 @@ pub(crate) struct Flow {
     pub(crate) destination_port: u16,
     pub(crate) protocol: IpProtocol,
     pub(crate) subscriber: u32,
-    /// Independent of everything above.
     pub(crate) random: u32,
 }
 
@@ -96,7 +94,6 @@ pub(crate) fn subscriber_v4(subscriber: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(100, 64, 0, 0)) | (subscriber + 2))
 }
 
-/// The subscribers' gateway.
 pub(crate) const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
 
 fn server_v6(server: u32, random: u64) -> Ipv6Addr {

@@ -26,8 +26,8 @@ impl Class {
 
 /// A traffic mix. Fields are public: take a named one and change what should differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub struct Scenario {
-    /// Encapsulations.
     pub classes: Vec<Class>,
     /// Number of flows, 1 to [`Scenario::MAX_FLOWS`]. Each takes up to 12 bytes of memory.
     pub flows: u32,
@@ -37,9 +37,7 @@ pub struct Scenario {
     pub direction: Direction,
     /// How frames spread over flows.
     pub popularity: Popularity,
-    /// How long frames are.
     pub sizes: Sizes,
-    /// When frames come.
     pub arrival: Arrival,
     /// Of 100 flows, how many are IPv6.
     pub ipv6_percent: u8,
@@ -248,77 +246,34 @@ impl Class {
 /// Why a scenario generates nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum ScenarioError {
-    /// No scenario has this name.
     #[error("no scenario '{name}'; there are {}", names())]
-    Name {
-        /// What was asked for.
-        name: String,
-    },
+    Name { name: String },
     /// An encapsulation that cannot be.
     #[error(transparent)]
     Encapsulation(#[from] EncapsulationError),
-    /// Number of flows.
     #[error("{found} flows; 1 to {} are possible", Scenario::MAX_FLOWS)]
-    Flows {
-        /// What was asked for.
-        found: u32,
-    },
-    /// Weights of classes.
+    Flows { found: u32 },
     #[error("the weights of the classes sum up to {sum}, not to a number from 1 to {}", u32::MAX)]
-    Weights {
-        /// Their sum.
-        sum: u64,
-    },
-    /// Number of subscribers.
+    Weights { sum: u64 },
     #[error("{found} subscribers; 1 to {MAX_SUBSCRIBERS} are possible")]
-    Subscribers {
-        /// What was asked for.
-        found: u32,
-    },
-    /// A share above the whole.
+    Subscribers { found: u32 },
     #[error("{found} % of the flows are more than all")]
-    Percent {
-        /// What was asked for.
-        found: u8,
-    },
-    /// Control frames and fragments.
+    Percent { found: u8 },
     #[error("{control} control frames and {fragments} fragmented packets do not fit into a million frames")]
-    PerMillion {
-        /// Control frames in a million.
-        control: u32,
-        /// Fragmented packets in a million.
-        fragments: u32,
-    },
-    /// Rate of arrivals.
+    PerMillion { control: u32, fragments: u32 },
     #[error("{found} frames a second; 1 to {} are possible", Scenario::MAX_RATE)]
-    Rate {
-        /// What was asked for.
-        found: u64,
-    },
-    /// MTU.
+    Rate { found: u64 },
     #[error("an MTU of {found} bytes is below {}, which every IPv4 host accepts", Scenario::MIN_MTU)]
-    Mtu {
-        /// What was asked for.
-        found: u16,
-    },
-    /// Sizes.
+    Mtu { found: u16 },
     #[error("frame sizes {sizes}: the least is 64 bytes with FCS, and a range goes upwards")]
-    Sizes {
-        /// What was asked for.
-        sizes: Sizes,
-    },
-    /// A size that the MTU forbids.
+    Sizes { sizes: Sizes },
     #[error(
         "frames of {size} bytes (with FCS) do not fit the MTU of {mtu}, which allows {}; raise the MTU",
         u32::from(*mtu) + 18
     )]
-    TooLong {
-        /// The largest size asked for.
-        size: u16,
-        /// The MTU.
-        mtu: u16,
-    },
+    TooLong { size: u16, mtu: u16 },
 }
 
 fn names() -> String {

@@ -99,16 +99,13 @@ pub enum Class {
 
 /// A defect of a frame. Numbers are in bytes unless the field is a number of something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub struct Error {
-    /// The header.
     pub layer: Layer,
-    /// The field.
     pub field: Field,
-    /// The rule.
     pub rule: Rule,
     /// Where the header starts, in bytes from the start of the frame.
     pub offset: u32,
-    /// What was found.
     pub found: u32,
     /// What the rule allows or requires.
     pub limit: u32,
@@ -163,12 +160,10 @@ impl fmt::Display for Error {
 
 /// A kind of defect, as counted in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub struct Reason {
-    /// The header.
     pub layer: Layer,
-    /// The field.
     pub field: Field,
-    /// The rule.
     pub rule: Rule,
 }
 

@@ -13,7 +13,6 @@ pub struct Vlans(
     u64,
 );
 
-/// Bits of one tag.
 const WIDTH: u32 = 16;
 
 impl Vlans {

@@ -6,19 +6,13 @@ use thiserror::Error;
 
 /// A text or a number that is no set of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum ParseError {
     /// Not a CPU, a range of them, or below [`CpuSet::MOST`].
     #[error("{found:?} is no CPU or range of CPUs (they count from 0 to 8191)")]
-    Cpu {
-        /// What was found.
-        found: String,
-    },
-    /// Not a mask of CPUs.
+    Cpu { found: String },
     #[error("{found:?} is no CPU mask: it takes words of eight hexadecimal digits with commas between")]
-    Mask {
-        /// What was found.
-        found: String,
-    },
+    Mask { found: String },
 }
 
 /// A set of CPUs.

@@ -11,20 +11,15 @@ const REQUEST_HEADER: u16 = 1;
 
 /// Requests that only read (`ETHTOOL_MSG_*_GET`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub enum Get {
-    /// Port, transceiver.
     LinkInfo = 2,
-    /// Speed, duplex, modes.
     LinkModes = 4,
     /// Whether there is a link.
     LinkState = 6,
-    /// Offloads.
     Features = 11,
-    /// Ring sizes.
     Rings = 15,
-    /// Queues with vectors.
     Channels = 17,
-    /// Interrupt coalescing.
     Coalesce = 19,
 }
 

@@ -14,14 +14,12 @@ const ATTEMPTS: u32 = 4;
 
 /// String sets (`enum ethtool_stringset`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub enum StringSet {
-    /// Names of statistics.
     Statistics = 1,
-    /// Names of features.
     Features = 4,
     /// Names of RSS hash functions.
     HashFunctions = 5,
-    /// Names of link modes.
     LinkModes = 9,
 }
 

@@ -53,7 +53,6 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Opens a socket.
     pub(super) fn open() -> io::Result<Caller> {
         // Any socket will do; a container may deny one family and allow another.
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)

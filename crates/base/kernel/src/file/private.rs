@@ -8,38 +8,16 @@ use thiserror::Error;
 
 /// Why a folder is not private.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum FolderError {
-    /// It cannot be made, looked at or made private.
     #[error("cannot {doing} {}", .path.display())]
-    Io {
-        /// The verb.
-        doing: &'static str,
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Something else has its name.
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error("{} is no folder; remove it, or name another one", .0.display())]
     NotAFolder(PathBuf),
-    /// Another user owns it and could put anything into it.
     #[error("user {owner} owns {}, not user {own}; remove the folder, or name another one", .path.display())]
-    Owner {
-        /// The folder.
-        path: PathBuf,
-        /// Its owner.
-        owner: u32,
-        /// The effective user of this process.
-        own: u32,
-    },
-    /// Other users could put anything into it.
+    Owner { path: PathBuf, owner: u32, own: u32 },
     #[error("others than the owner can write to {path} (mode {mode:04o}); `chmod 0700 {path}` once nothing in it is theirs", path = .path.display())]
-    Writable {
-        /// The folder.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    Writable { path: PathBuf, mode: u32 },
 }
 
 /// Makes a folder with mode 0700, or makes sure that an existing one is the effective user's and that nobody else can write to

@@ -21,18 +21,12 @@ pub struct Address {
 
 /// A text is no address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum AddressError {
-    /// It is none at all.
     #[error("`{0}` is no address such as 10.0.0.1/24 or 2001:db8::1/64")]
     Unreadable(String),
-    /// It is none that a single interface can have.
     #[error("{address} is {what}, which no interface can have: 10.0.0.1/24 is one, or 2001:db8::1/64")]
-    NoStation {
-        /// The address.
-        address: IpAddr,
-        /// What it is instead.
-        what: &'static str,
-    },
+    NoStation { address: IpAddr, what: &'static str },
 }
 
 /// Sees that an address can be that of one station. Error: [`AddressError::NoStation`] of the unspecified address (RFC 1122

@@ -19,10 +19,9 @@ const TX_DROPPED: usize = 7 * 8;
 
 /// What the kernel says of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "what says no more than its name")]
 pub struct Link {
-    /// Its number.
     pub index: u32,
-    /// Its name.
     pub name: String,
     /// ARPHRD type: 1 is Ethernet.
     pub hardware: u16,
@@ -42,7 +41,6 @@ pub struct Link {
     pub has_virtio_headers: bool,
     /// Bus and name of the device behind it, as under `/sys/bus` (Linux 5.14).
     pub device: Option<(String, String)>,
-    /// Its XDP program.
     pub xdp: Option<Xdp>,
 }
 

@@ -52,7 +52,6 @@ impl Message {
         self.body.get(self.fixed..).unwrap_or_default()
     }
 
-    /// As it is sent.
     pub(super) fn bytes(&self, flags: u16, sequence: u32) -> io::Result<Vec<u8>> {
         let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "the request is too long");
         let length = u32::try_from(HEADER + self.body.len()).map_err(too_long)?;

@@ -34,29 +34,12 @@ pub fn complete(packet: &mut [u8], start: usize, offset: usize) -> Result<u16, P
 
 /// Why a partial checksum cannot be completed. Numbers are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what its values are")]
 pub enum PartialError {
-    /// What is to be summed starts behind the packet.
     #[error("the checksum starts at byte {start} of a packet of {available}")]
-    Start {
-        /// Where the sum starts.
-        start: usize,
-        /// Bytes of the packet.
-        available: usize,
-    },
-    /// The packet ends before or inside the checksum field.
+    Start { start: usize, available: usize },
     #[error("the checksum is {offset} bytes behind byte {start}, and the packet has {available}")]
-    Field {
-        /// Where the sum starts.
-        start: usize,
-        /// Bytes from there to the field.
-        offset: usize,
-        /// Bytes of the packet.
-        available: usize,
-    },
-    /// The field would lie across two words of the sum.
+    Field { start: usize, offset: usize, available: usize },
     #[error("the checksum is {offset} bytes behind the start of its sum, which is no whole number of words")]
-    Odd {
-        /// Bytes from the start of the sum to the field.
-        offset: usize,
-    },
+    Odd { offset: usize },
 }

@@ -59,7 +59,6 @@ pub(super) struct Candidate<'f> {
     pub(super) transport_header: &'f [u8],
     /// At least one byte.
     pub(super) payload: &'f [u8],
-    /// Of TCP.
     pub(super) sequence: u32,
     /// Of TCP: data offset, reserved bits, flags.
     pub(super) flags: u16,

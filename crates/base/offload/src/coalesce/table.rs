@@ -37,7 +37,6 @@ impl Table {
         Table { buckets, batch: 0, seed: RandomState::new().hash_one(BUCKETS) }
     }
 
-    /// Empties the table.
     pub(super) fn clear(&mut self) {
         self.batch = self.batch.wrapping_add(1);
         if self.batch == 0 {
@@ -75,7 +74,6 @@ impl Table {
         places.filter(|(other, _)| **other == tag).map(|(_, item)| *item).find(|item| is_right(*item))
     }
 
-    /// Opens a packet.
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, item: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
