@@ -70,58 +70,105 @@ fn any_byte_changed_to_anything_never_panics() {
     }
 }
 
-#[test]
-fn a_cut_record_says_how_much_is_missing() {
+/// A pcap file of this snapshot length with what `build` adds.
+fn pcap(big: bool, snaplen: u32, build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
+    let mut file = Bytes::new(big);
+    file.pcap_header(0xa1b2_c3d4, 4, snaplen, 1);
+    build(&mut file);
+    file.out
+}
+
+/// A pcapng file of one section with one interface and what `build` adds.
+fn pcapng(options: &[u8], build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
     let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 4, 262_144, 1).pcap_record(0, 0, &[0; 100], 100);
-    file.u32(0).u32(0).u32(70_000).u32(70_000).raw(&[0; 1200]);
-    let (seen, report) = read_bytes(&file.out);
-    assert_eq!(seen.len(), 1);
-    assert_eq!(
-        messages(&report),
-        ["memory: frame 2 at byte 140: record claims 70000 captured bytes, file ends after 1200"]
-    );
+    file.section().interface(1, 0, options);
+    build(&mut file);
+    file.out
 }
 
 #[test]
-fn a_cut_record_header_is_reported_too() {
-    let mut file = Bytes::new(true);
-    file.pcap_header(0xa1b2_c3d4, 4, 262_144, 1).raw(&[0; 15]);
-    let (_, report) = read_bytes(&file.out);
-    assert_eq!(messages(&report), ["memory: frame 1 at byte 24: a header of 16 bytes, file ends after 15"]);
-}
-
-#[test]
-fn an_impossible_length_ends_the_reading() {
-    let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 4, 65_535, 1).pcap_record(0, 0, b"x", 1);
-    file.u32(0).u32(0).u32(262_145).u32(262_145).raw(&[0; 300_000]);
-    let (seen, report) = read_bytes(&file.out);
-    assert_eq!(seen.len(), 1);
-    assert_eq!(
-        messages(&report),
-        [
-            "memory: frame 2 at byte 41: record claims 262145 captured bytes, more than 262144: the rest cannot be read"
-        ]
-    );
-}
-
-#[test]
-fn lengths_that_contradict_each_other_are_noted_once_and_counted() {
-    let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 4, 4, 1);
-    for _ in 0..3 {
-        file.pcap_record(0, 0, b"four", 4).pcap_record(0, 0, b"three", 3);
+fn each_damage_is_reported_where_it_is() {
+    let mut other_version = Bytes::new(false);
+    other_version.u32(0x1a2b_3c4d).u16(2).u16(0).u64(u64::MAX);
+    let mut options = Bytes::new(false);
+    options.option(9, &[9, 9]).option(2, b"eth0\0rest").option(14, &[1]);
+    for (name, file, frames, expected) in [
+        (
+            "cut record",
+            pcap(false, 262_144, |file| {
+                file.pcap_record(0, 0, &[0; 100], 100).u32(0).u32(0).u32(70_000).u32(70_000).raw(&[0; 1200]);
+            }),
+            1,
+            &["memory: frame 2 at byte 140: record claims 70000 captured bytes, file ends after 1200"][..],
+        ),
+        (
+            "cut record header",
+            pcap(true, 262_144, |file| {
+                file.raw(&[0; 15]);
+            }),
+            0,
+            &["memory: frame 1 at byte 24: a header of 16 bytes, file ends after 15"],
+        ),
+        (
+            "impossible length",
+            pcap(false, 65_535, |file| {
+                file.pcap_record(0, 0, b"x", 1).u32(0).u32(0).u32(262_145).u32(262_145).raw(&[0; 300_000]);
+            }),
+            1,
+            &[
+                "memory: frame 2 at byte 41: record claims 262145 captured bytes, more than 262144: the rest cannot be read",
+            ],
+        ),
+        (
+            "lengths that contradict each other, once each",
+            pcap(false, 4, |file| {
+                for _ in 0..3 {
+                    file.pcap_record(0, 0, b"four", 4).pcap_record(0, 0, b"three", 3);
+                }
+            }),
+            6,
+            &[
+                "memory: frame 2 at byte 44: record has 5 captured bytes, the snapshot length is 4 (frame is counted)",
+                "memory: frame 2 at byte 44: record has 5 captured bytes of a frame of 3 (frame is counted)",
+            ],
+        ),
+        (
+            "section of an unknown version",
+            pcapng(&[], |file| {
+                file.enhanced(0, 0, b"one", 3).block(0x0a0d_0d0a, &other_version.out).block(1, b"");
+                file.block(6, b"new form").section().interface(1, 0, &[]).enhanced(0, 0, b"two", 3);
+            }),
+            2,
+            &[
+                "memory: frame 2 at byte 84: section of pcapng version 2.0, only 1.x is known (section left out)",
+            ],
+        ),
+        (
+            "wrong option length",
+            pcapng(&options.out, |file| {
+                file.enhanced(0, 5, b"x", 1);
+            }),
+            1,
+            &["memory: frame 1 at byte 28: interface description with option 9 of 2 bytes (option ignored)"],
+        ),
+    ] {
+        let (seen, report) = read_bytes(&file);
+        assert_eq!(
+            (seen.len(), messages(&report)),
+            (frames, expected.iter().map(|&m| m.to_owned()).collect()),
+            "{name}"
+        );
+        match name {
+            "wrong option length" => assert_eq!(seen[0].time, Some(5_000)),
+            "section of an unknown version" => {
+                assert_eq!((&*seen[0].data, &*seen[1].data), (&b"one"[..], &b"two"[..]))
+            }
+            "lengths that contradict each other, once each" => {
+                assert_eq!(seen.iter().map(|frame| frame.wire).collect::<Vec<_>>(), [4, 5, 4, 5, 4, 5]);
+            }
+            _ => {}
+        }
     }
-    let (seen, report) = read_bytes(&file.out);
-    assert_eq!(seen.iter().map(|frame| frame.wire).collect::<Vec<_>>(), [4, 5, 4, 5, 4, 5]);
-    assert_eq!(
-        messages(&report),
-        [
-            "memory: frame 2 at byte 44: record has 5 captured bytes, the snapshot length is 4 (frame is counted)",
-            "memory: frame 2 at byte 44: record has 5 captured bytes of a frame of 3 (frame is counted)",
-        ]
-    );
 }
 
 #[test]
@@ -148,63 +195,36 @@ fn a_packet_block_with_bad_contents_is_left_out_alone() {
 
 #[test]
 fn broken_framing_of_pcapng_ends_the_reading() {
-    let after = |damage: &dyn Fn(&mut Bytes)| {
-        let mut file = Bytes::new(false);
-        file.section().interface(1, 0, &[]).enhanced(0, 0, b"good", 4);
-        damage(&mut file);
-        file.enhanced(0, 0, b"lost", 4);
-        let (seen, report) = read_bytes(&file.out);
-        assert_eq!(seen.len(), 1);
-        assert_eq!(report.problems.len(), 1);
-        assert_eq!((report.problems[0].frame, report.problems[0].offset), (2, 84));
-        report.problems[0].reason.to_string()
-    };
-    let odd = after(&|file| {
-        file.u32(9).u32(14).u32(14);
-    });
-    assert_eq!(odd, "block of type 0x00000009 has length 14, not a multiple of 4: the rest cannot be read");
-    let small = after(&|file| {
-        file.u32(9).u32(8);
-    });
-    assert_eq!(
-        small,
-        "block of type 0x00000009 has length 8, less than the 12 of an empty block: the rest cannot be read"
-    );
-    let packet = after(&|file| {
-        file.u32(6).u32(28).raw(&[0; 16]).u32(28);
-    });
-    assert!(packet.contains("has length 28, less than the 32 of an empty packet block"), "{packet}");
-    let trailer = after(&|file| {
-        file.u32(9).u32(12).u32(16);
-    });
-    assert_eq!(
-        trailer,
-        "block of type 0x00000009 has length 12 in front, 16 at its end: the rest cannot be read"
-    );
-    let magic = after(&|file| {
-        file.u32(0x0a0d_0d0a).u32(28).u32(0x1234_5678).raw(&[0; 12]).u32(28);
-    });
-    assert!(magic.contains("byte-order magic 0x12345678 instead of 0x1a2b3c4d"), "{magic}");
-    let huge = after(&|file| {
-        file.u32(6).u32(0x0200_0000);
-    });
-    assert!(huge.contains("more than 16 MiB"), "{huge}");
-}
-
-#[test]
-fn a_section_of_an_unknown_version_is_skipped() {
-    let mut other = Bytes::new(false);
-    other.u32(0x1a2b_3c4d).u16(2).u16(0).u64(u64::MAX);
-    let mut file = Bytes::new(false);
-    file.section().interface(1, 0, &[]).enhanced(0, 0, b"one", 3);
-    file.block(0x0a0d_0d0a, &other.out).block(1, b"").block(6, b"new form");
-    file.section().interface(1, 0, &[]).enhanced(0, 0, b"two", 3);
-    let (seen, report) = read_bytes(&file.out);
-    assert_eq!(seen.iter().map(|frame| &frame.data[..]).collect::<Vec<_>>(), [b"one", b"two"]);
-    assert_eq!(
-        messages(&report),
-        ["memory: frame 2 at byte 84: section of pcapng version 2.0, only 1.x is known (section left out)"]
-    );
+    for (damage, expected) in [
+        (
+            &[9, 14, 14][..],
+            "block of type 0x00000009 has length 14, not a multiple of 4: the rest cannot be read",
+        ),
+        (
+            &[9, 8],
+            "block of type 0x00000009 has length 8, less than the 12 of an empty block: the rest cannot be read",
+        ),
+        (&[6, 28, 0, 0, 0, 0, 28], "has length 28, less than the 32 of an empty packet block"),
+        (
+            &[9, 12, 16],
+            "block of type 0x00000009 has length 12 in front, 16 at its end: the rest cannot be read",
+        ),
+        (&[0x0a0d_0d0a, 28, 0x1234_5678, 0, 0, 0, 28], "byte-order magic 0x12345678 instead of 0x1a2b3c4d"),
+        (&[6, 0x0200_0000], "more than 16 MiB"),
+    ] {
+        let file = pcapng(&[], |file| {
+            file.enhanced(0, 0, b"good", 4);
+            for word in damage {
+                file.u32(*word);
+            }
+            file.enhanced(0, 0, b"lost", 4);
+        });
+        let (seen, report) = read_bytes(&file);
+        assert_eq!((seen.len(), report.problems.len()), (1, 1), "{expected}");
+        let problem = &report.problems[0];
+        assert_eq!((problem.frame, problem.offset), (2, 84), "{expected}");
+        assert!(problem.reason.to_string().contains(expected), "{problem}");
+    }
 }
 
 #[test]
@@ -247,20 +267,6 @@ fn interfaces_are_limited() {
     }
     let (_, report) = read_bytes(&file.out);
     assert!(messages(&report)[0].contains("more than 65536 interfaces"));
-}
-
-#[test]
-fn a_wrong_option_length_is_told_and_the_option_ignored() {
-    let mut options = Bytes::new(false);
-    options.option(9, &[9, 9]).option(2, b"eth0\0rest").option(14, &[1]);
-    let mut file = Bytes::new(false);
-    file.section().interface(1, 0, &options.out).enhanced(0, 5, b"x", 1);
-    let (seen, report) = read_bytes(&file.out);
-    assert_eq!(seen[0].time, Some(5_000));
-    assert_eq!(
-        messages(&report),
-        ["memory: frame 1 at byte 28: interface description with option 9 of 2 bytes (option ignored)"]
-    );
 }
 
 /// Yields some bytes and then an error, as a failing disk does.

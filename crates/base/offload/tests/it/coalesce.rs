@@ -178,8 +178,7 @@ fn thousands_of_flows_come_out_in_order() {
             let (sequence, identification) = (1 + u32::from(round) * 20, 1 + round);
             let spec = Spec { ports, sequence, identification, ..Spec::default() };
             let packet = spec.packet(&[round as u8; 20]);
-            let frame = frame(&Encapsulation::NONE, &packet);
-            received.push(Received { frame, packet, flow: flow.into(), is_fragment: false });
+            received.push(Received::new(&Encapsulation::NONE, packet, flow.into()));
         }
     }
     // The check of the order is quadratic, the table is not.

@@ -1,6 +1,6 @@
 //! What becomes one packet, rule by rule.
 
-use crate::packets::received::{Received, coalesce};
+use crate::packets::received::{Received, coalesce, in_order, stream};
 use crate::packets::{CWR, ECE, Spec, URG, frame};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use wire::emit::{Encapsulation, Tcp};
@@ -8,27 +8,6 @@ use wire::{Link, dissect};
 
 /// What becomes of the second of two packets, by its name.
 type Change = (&'static str, fn(&mut Spec));
-
-/// Packets of one flow, each with its payload, behind one encapsulation.
-fn stream(encapsulation: &str, specs: &[(Spec, Vec<u8>)]) -> Vec<Received> {
-    let encapsulation = encapsulation.parse().expect("an encapsulation");
-    let each = specs.iter().map(|(spec, payload)| {
-        let packet = spec.packet(payload);
-        Received { frame: frame(&encapsulation, &packet), packet, flow: 0, is_fragment: false }
-    });
-    each.collect()
-}
-
-/// `count` packets of 100 bytes each in order, as a sender sends them.
-fn in_order(spec: &Spec, count: u16) -> Vec<(Spec, Vec<u8>)> {
-    let each = (0..count).map(|number| {
-        let mut spec = spec.clone();
-        spec.sequence = spec.sequence.wrapping_add(u32::from(number) * 100);
-        spec.identification = spec.identification.wrapping_add(number);
-        (spec, vec![number as u8; 100])
-    });
-    each.collect()
-}
 
 /// How many packets each delivery of a batch holds.
 fn counts(received: &[Received]) -> Vec<usize> {
@@ -52,7 +31,7 @@ fn streams_of_every_kind_become_one_packet() {
                 ..spec.clone()
             };
             for encapsulation in ["none", "q:35", "ad:100,q:200", "ad:100,q:200,pppoe:77", "q:5,mpls:99"] {
-                let stream = stream(encapsulation, &in_order(&spec, 9));
+                let stream = stream(encapsulation, &in_order(&spec, 9, 100));
                 assert_eq!(counts(&stream), [9], "{encapsulation} {spec:?}");
             }
         }
@@ -63,7 +42,7 @@ fn streams_of_every_kind_become_one_packet() {
 fn what_differs_is_no_one_packet() {
     let base = Spec { tcp_options: vec![1, 1, 1, 0], ..Spec::default() };
     let change = |change: fn(&mut Spec)| {
-        let mut packets = in_order(&base, 2);
+        let mut packets = in_order(&base, 2, 100);
         change(&mut packets[1].0);
         counts(&stream("q:5", &packets))
     };
@@ -101,7 +80,7 @@ fn what_differs_is_no_one_packet() {
         ("extension header", |spec| spec.extensions.1 = Some(vec![0, 1, 3, 0, 0, 0])),
     ];
     for (name, changed) in changes {
-        let mut packets = in_order(&base, 2);
+        let mut packets = in_order(&base, 2, 100);
         changed(&mut packets[1].0);
         assert_eq!(counts(&stream("none", &packets)), [1, 1], "{name}");
     }
@@ -109,7 +88,7 @@ fn what_differs_is_no_one_packet() {
 
 #[test]
 fn an_identification_that_stands_still_is_told() {
-    let mut packets = in_order(&Spec::default(), 4);
+    let mut packets = in_order(&Spec::default(), 4, 100);
     packets.iter_mut().for_each(|(spec, _)| spec.identification = 7);
     let received = stream("none", &packets);
     let frames: Vec<_> = received.iter().map(|received| &received.frame).collect();
@@ -121,11 +100,11 @@ fn an_identification_that_stands_still_is_told() {
     // One that stands still and then counts, or that counts and then stands still.
     packets[3].0.identification = 8;
     assert_eq!(counts(&stream("none", &packets)), [3, 1]);
-    let mut packets = in_order(&Spec::default(), 3);
+    let mut packets = in_order(&Spec::default(), 3, 100);
     packets[2].0.identification = packets[1].0.identification;
     assert_eq!(counts(&stream("none", &packets)), [2, 1]);
     // Without DF every packet needs its own.
-    let mut packets = in_order(&Spec { dont_fragment: false, ..Spec::default() }, 2);
+    let mut packets = in_order(&Spec { dont_fragment: false, ..Spec::default() }, 2, 100);
     packets[1].0.identification = packets[0].0.identification;
     assert_eq!(counts(&stream("none", &packets)), [1, 1]);
 }
@@ -133,7 +112,7 @@ fn an_identification_that_stands_still_is_told() {
 #[test]
 fn a_shorter_packet_push_and_fin_end_a_packet() {
     let with = |place: usize, change: fn(&mut (Spec, Vec<u8>))| {
-        let mut packets = in_order(&Spec::default(), 5);
+        let mut packets = in_order(&Spec::default(), 5, 100);
         change(&mut packets[place]);
         // The ones behind a shorter packet follow it in sequence.
         let gap = 100_u32.wrapping_sub(packets[place].1.len() as u32);
@@ -154,7 +133,7 @@ fn a_shorter_packet_push_and_fin_end_a_packet() {
 fn checksums_that_segmentation_would_write_otherwise_stand_alone() {
     // A sum of zero may be written as 0x0000 or as 0xffff, and only one of them comes out again.
     let second = |spec: &Spec, at: usize| {
-        let packet = &stream("none", &in_order(spec, 3))[1].packet;
+        let packet = &stream("none", &in_order(spec, 3, 100))[1].packet;
         u16::from_be_bytes([packet[at], packet[at + 1]])
     };
     let add = |value: u16, checksum: u16| {
@@ -166,7 +145,7 @@ fn checksums_that_segmentation_would_write_otherwise_stand_alone() {
     let mut header = Spec::default();
     header.identification = add(header.identification, second(&header, 10));
     for (spec, at) in [(tcp, 36), (header, 10)] {
-        let mut received = stream("none", &in_order(&spec, 3));
+        let mut received = stream("none", &in_order(&spec, 3, 100));
         assert_eq!(received[1].packet[at..at + 2], [0, 0]);
         assert_eq!(counts(&received), [3]);
         received[1].packet[at..at + 2].fill(0xff);
@@ -177,7 +156,7 @@ fn checksums_that_segmentation_would_write_otherwise_stand_alone() {
 
 #[test]
 fn the_reserved_bit_of_ipv4_is_not_coalesced() {
-    let mut received = stream("none", &in_order(&Spec::default(), 3));
+    let mut received = stream("none", &in_order(&Spec::default(), 3, 100));
     for Received { frame, packet, .. } in &mut received {
         packet[6] |= 0x80;
         packet[10..12].fill(0);
@@ -190,7 +169,7 @@ fn the_reserved_bit_of_ipv4_is_not_coalesced() {
 
 #[test]
 fn wrong_checksums_stand_alone() {
-    let packets = in_order(&Spec::default(), 5);
+    let packets = in_order(&Spec::default(), 5, 100);
     for (at, name) in [(14 + 10, "IPv4 header"), (14 + 36, "TCP"), (14 + 45, "payload")] {
         let mut received = stream("none", &packets);
         received[2].frame[at] ^= 0x40;
@@ -202,29 +181,22 @@ fn wrong_checksums_stand_alone() {
 #[test]
 fn a_udp_datagram_without_checksum_and_one_of_another_size_stand_apart() {
     let spec = Spec { udp: true, ..Spec::default() };
-    let mut received = stream("none", &in_order(&spec, 5));
+    let mut received = stream("none", &in_order(&spec, 5, 100));
     received[1].frame[40..42].fill(0);
     received[1].packet[26..28].fill(0);
     assert_eq!(counts(&received), [1, 1, 3]);
-    let mut packets = in_order(&spec, 5);
+    let mut packets = in_order(&spec, 5, 100);
     packets[1].1.push(9);
     packets[3].1.pop();
     assert_eq!(counts(&stream("none", &packets)), [1, 2, 1, 1]);
     let none = Limits { udp: false, ..Limits::default() };
-    assert_eq!(coalesce(&mut Coalescer::new(none), &stream("none", &in_order(&spec, 3))).len(), 3);
+    assert_eq!(coalesce(&mut Coalescer::new(none), &stream("none", &in_order(&spec, 3, 100))).len(), 3);
 }
 
 #[test]
 fn a_packet_stays_below_64_kib_and_the_limits() {
     let large = |count: u16, size: usize, segments: u32| -> Vec<usize> {
-        let spec = Spec::default();
-        let each = (0..count).map(|number| {
-            let mut spec = spec.clone();
-            spec.sequence += u32::from(number) * size as u32;
-            spec.identification += number;
-            (spec, vec![number as u8; size])
-        });
-        let received = stream("q:5,pppoe:9", &each.collect::<Vec<_>>());
+        let received = stream("q:5,pppoe:9", &in_order(&Spec::default(), count, size));
         let mut coalescer = Coalescer::new(Limits { segments, udp: true });
         coalesce(&mut coalescer, &received).iter().map(Vec::len).collect()
     };
@@ -234,7 +206,7 @@ fn a_packet_stays_below_64_kib_and_the_limits() {
     assert_eq!(large(5, 13_100, 1000), [4, 1]);
     assert_eq!(large(10, 100, 4), [4, 4, 2]);
     assert_eq!(large(3, 100, 0), [1, 1, 1]);
-    let datagrams = in_order(&Spec { udp: true, ..Spec::default() }, 130);
+    let datagrams = in_order(&Spec { udp: true, ..Spec::default() }, 130, 100);
     let received = stream("none", &datagrams);
     let mut coalescer = Coalescer::new(Limits { segments: 1000, udp: true });
     let delivered = coalesce(&mut coalescer, &received);
@@ -243,9 +215,9 @@ fn a_packet_stays_below_64_kib_and_the_limits() {
 
 #[test]
 fn flows_of_one_five_tuple_in_different_sessions_are_apart_and_both_coalesced() {
-    let one = stream("ad:100,q:1,pppoe:7", &in_order(&Spec::default(), 6));
-    let two = stream("ad:100,q:2,pppoe:7", &in_order(&Spec::default(), 6));
-    let three = stream("ad:100,q:1,pppoe:8", &in_order(&Spec::default(), 6));
+    let one = stream("ad:100,q:1,pppoe:7", &in_order(&Spec::default(), 6, 100));
+    let two = stream("ad:100,q:2,pppoe:7", &in_order(&Spec::default(), 6, 100));
+    let three = stream("ad:100,q:1,pppoe:8", &in_order(&Spec::default(), 6, 100));
     let mut mixed = Vec::new();
     for ((one, two), three) in one.into_iter().zip(two).zip(three) {
         mixed.extend([one, Received { flow: 1, ..two }, Received { flow: 2, ..three }]);
@@ -256,7 +228,7 @@ fn flows_of_one_five_tuple_in_different_sessions_are_apart_and_both_coalesced() 
 #[test]
 fn priority_and_addresses_keep_packets_apart_but_in_order() {
     for at in [0, 6, 14] {
-        let mut received = stream("q:5", &in_order(&Spec::default(), 4));
+        let mut received = stream("q:5", &in_order(&Spec::default(), 4, 100));
         received[1].frame[at] ^= 0x40;
         assert_eq!(counts(&received), [1, 1, 2], "byte {at}");
     }
@@ -264,9 +236,9 @@ fn priority_and_addresses_keep_packets_apart_but_in_order() {
 
 #[test]
 fn a_fragment_closes_what_is_between_its_addresses() {
-    let mut mixed = stream("none", &in_order(&Spec::default(), 3));
+    let mut mixed = stream("none", &in_order(&Spec::default(), 3, 100));
     let other = Spec { ends: (7, 8), ..Spec::default() };
-    let mut apart = stream("none", &in_order(&other, 3));
+    let mut apart = stream("none", &in_order(&other, 3, 100));
     apart.iter_mut().for_each(|received| received.flow = 1);
     let mut fragment = stream("none", &[(Spec { udp: true, ..Spec::default() }, vec![1; 64])]).remove(0);
     fragment.packet[6] = 0x20;

@@ -1,5 +1,6 @@
 //! Verification of received frames against frames made by crate `traffic` and by hand.
 
+use crate::packets::frame;
 use rxlane_offload::checksum::{Verdict, verify};
 use std::net::{IpAddr, Ipv6Addr};
 use traffic::{NAMED, Scenario};
@@ -7,8 +8,7 @@ use wire::emit::{
     DestinationOptions, Emit, Encapsulation, Ipv4, Ipv6, Routing, Tcp, Udp, checksum, headers,
     home_address_option,
 };
-use wire::ethernet::MacAddress;
-use wire::{Fragment, IpProtocol, IpVersion, Link, Word, dissect};
+use wire::{Fragment, IpProtocol, Link, Word, dissect};
 
 #[test]
 fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
@@ -49,16 +49,6 @@ fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
         }
     }
     assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
-}
-
-const MACS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2])];
-
-/// A frame without tags around an IP packet.
-fn frame(version: IpVersion, packet: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0; 14];
-    Encapsulation::NONE.emit(MACS[0], MACS[1], version, packet.len(), &mut frame).expect("room");
-    frame.extend(packet);
-    frame
 }
 
 /// A UDP datagram with the checksum that these two ends give.
@@ -105,7 +95,7 @@ fn the_last_node_of_a_routing_header_is_the_destination() {
         routing.emit(&mut behind).expect("room");
         for (end, verdict) in [(node(9), Verdict::Right), (node(2), Verdict::Wrong)] {
             let packet = [&behind[..], &datagram(node(1).into(), end.into())].concat();
-            let frame = frame(IpVersion::V6, &ipv6(IpProtocol::ROUTING, node(2), &packet));
+            let frame = frame(&Encapsulation::NONE, &ipv6(IpProtocol::ROUTING, node(2), &packet));
             assert_eq!(verify(&frame).transport, verdict, "routing type {kind}, summed with {end}");
         }
     }
@@ -119,7 +109,7 @@ fn the_home_address_is_the_source() {
     headers(&[&options], &mut behind).expect("room");
     for (source, verdict) in [(node(8), Verdict::Right), (node(1), Verdict::Wrong)] {
         let packet = [&behind[..], &datagram(source.into(), node(2).into())].concat();
-        let frame = frame(IpVersion::V6, &ipv6(IpProtocol::DESTINATION_OPTIONS, node(2), &packet));
+        let frame = frame(&Encapsulation::NONE, &ipv6(IpProtocol::DESTINATION_OPTIONS, node(2), &packet));
         assert_eq!(verify(&frame).transport, verdict, "summed with {source}");
     }
 }
@@ -131,14 +121,14 @@ fn padding_is_not_summed_and_a_missing_udp_checksum_is_no_wrong_one() {
     let mut packet = vec![0; 20];
     header.emit(&mut packet).expect("room");
     packet.extend(datagram(source.into(), destination.into()));
-    let mut padded = frame(IpVersion::V4, &packet);
+    let mut padded = frame(&Encapsulation::NONE, &packet);
     padded.extend([0xee; 9]);
     assert_eq!(verify(&padded).transport, Verdict::Right);
     packet[26..28].fill(0);
-    assert_eq!(verify(&frame(IpVersion::V4, &packet)).transport, Verdict::Absent);
+    assert_eq!(verify(&frame(&Encapsulation::NONE, &packet)).transport, Verdict::Absent);
     let mut over_ipv6 = datagram(node(1).into(), node(2).into());
     over_ipv6[6..8].fill(0);
-    let over_ipv6 = frame(IpVersion::V6, &ipv6(IpProtocol::UDP, node(2), &over_ipv6));
+    let over_ipv6 = frame(&Encapsulation::NONE, &ipv6(IpProtocol::UDP, node(2), &over_ipv6));
     assert_eq!(verify(&over_ipv6).transport, Verdict::Wrong);
 }
 
@@ -147,7 +137,7 @@ fn every_prefix_of_a_frame_gets_a_verdict() {
     let mut segment = vec![0; 20];
     Tcp { flags: Tcp::ACK, ..Tcp::default() }.emit(&mut segment).expect("room");
     checksum::fill(node(1).into(), node(2).into(), IpProtocol::TCP, &mut segment).expect("whole");
-    let whole = frame(IpVersion::V6, &ipv6(IpProtocol::TCP, node(2), &segment));
+    let whole = frame(&Encapsulation::NONE, &ipv6(IpProtocol::TCP, node(2), &segment));
     for length in 0..whole.len() {
         assert_eq!(verify(&whole[..length]).transport, Verdict::Unknown, "{length} bytes");
     }

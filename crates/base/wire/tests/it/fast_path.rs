@@ -1,52 +1,20 @@
 //! The short cut for common frames gives the answer of the general walk, on valid frames and on damaged ones.
 
+use crate::frames::{Built, MAC_A, MAC_B, ipv4, ipv6, tcp, udp};
 use proptest::prelude::*;
-use rxlane_wire::dissect::{Pppoe, dissect_general};
-use rxlane_wire::emit::{Emit, Encapsulation, Ipv4, Ipv6, Tcp, Udp, headers};
-use rxlane_wire::error::Error;
-use rxlane_wire::ethernet::MacAddress;
-use rxlane_wire::ppp::PppProtocol;
-use rxlane_wire::vlan::Tag;
-use rxlane_wire::{
-    Dissection, Extensions, FlowKey, Fragment, IpProtocol, IpVersion, Link, Stack, dissect, flow_key,
-};
+use rxlane_wire::dissect::dissect_general;
+use rxlane_wire::emit::{Encapsulation, Ipv4, Ipv6, Tcp, Udp};
+use rxlane_wire::error::Layer;
+use rxlane_wire::{Dissection, FlowKey, IpProtocol, IpVersion, Link, dissect, flow_key};
+use std::fmt::Debug;
 
 /// All that a dissection tells.
-#[derive(Debug, PartialEq)]
-struct Seen {
-    stack: Stack,
-    error: Option<Error>,
-    tags: Vec<Tag>,
-    tpids: u32,
-    tag_octets: Vec<u8>,
-    pppoe: Option<Pppoe>,
-    ppp_protocol: Option<PppProtocol>,
-    flow: Option<FlowKey>,
-    fragment: Fragment,
-    options: bool,
-    snap: bool,
-    extensions: Extensions,
-    offsets: (Option<usize>, Option<usize>),
-}
-
-impl Seen {
-    fn of(seen: &Dissection, frame: &[u8]) -> Seen {
-        Seen {
-            stack: seen.stack(),
-            error: seen.error().copied(),
-            tags: seen.tags(frame).collect(),
-            tpids: seen.tpids(),
-            tag_octets: seen.tag_octets(frame).to_vec(),
-            pppoe: seen.pppoe(),
-            ppp_protocol: seen.ppp_protocol(),
-            flow: seen.flow().copied(),
-            fragment: seen.fragment(),
-            options: seen.has_ipv4_options(),
-            snap: seen.is_snap(),
-            extensions: seen.extensions(),
-            offsets: (seen.network_offset(), seen.transport_offset()),
-        }
-    }
+fn told(seen: &Dissection, frame: &[u8]) -> impl Debug + PartialEq {
+    let places = (seen.network_offset(), seen.transport_offset(), seen.fragment());
+    let link = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_octets(frame).to_vec());
+    let pppoe = (seen.pppoe(), seen.ppp_protocol(), seen.is_snap());
+    let ip = (seen.flow().copied(), seen.has_ipv4_options(), seen.extensions());
+    (seen.stack(), seen.error().copied(), places, link, pppoe, ip)
 }
 
 fn agree(frame: &[u8], wire_length: usize) -> Result<(), TestCaseError> {
@@ -57,7 +25,7 @@ fn agree(frame: &[u8], wire_length: usize) -> Result<(), TestCaseError> {
         None => Ok(general.flow().copied()),
     };
     prop_assert_eq!(flow_key(Link::Ethernet, frame, wire_length), key);
-    prop_assert_eq!(Seen::of(&short, frame), Seen::of(&general, frame));
+    prop_assert_eq!(told(&short, frame), told(&general, frame));
     Ok(())
 }
 
@@ -73,52 +41,31 @@ const STACKS: [&str; 9] = [
     "mpls:16",
 ];
 
-fn transport(protocol: IpProtocol, ports: (u16, u16), payload: usize) -> Vec<u8> {
-    let (source_port, destination_port) = ports;
-    let mut octets = vec![0; 20 + payload];
-    let written = if protocol == IpProtocol::TCP {
-        Tcp {
-            source_port,
-            destination_port,
-            sequence: 1,
-            acknowledgment: 2,
-            flags: 0x10,
-            window: 0xffff,
-            checksum: 0,
-            urgent: 0,
-            options: &[],
-        }
-        .emit(&mut octets)
-    } else {
-        let length = 8 + payload as u16;
-        Udp { source_port, destination_port, length, checksum: 0 }.emit(&mut octets)
-    };
-    octets.truncate(written.expect("20 bytes suffice") + payload);
-    octets
-}
-
 fn frame(stack: &str, v6: bool, protocol: IpProtocol, flow: (u32, u32), payload: usize) -> Vec<u8> {
     let encapsulation: Encapsulation = stack.parse().expect(stack);
-    let transport = transport(protocol, (flow.0 as u16, flow.1 as u16), payload);
-    let version = if v6 { IpVersion::V6 } else { IpVersion::V4 };
-    let ip6 = Ipv6 {
-        traffic_class: 0,
-        flow_label: 0,
-        payload_length: transport.len() as u16,
-        next_header: protocol,
-        hop_limit: 64,
-        source: u128::from(flow.0).into(),
-        destination: u128::from(flow.1).into(),
+    let (source_port, destination_port) = (flow.0 as u16, flow.1 as u16);
+    let mut packet = Built::payload("", payload);
+    packet = match protocol {
+        IpProtocol::TCP => packet.wrap(Layer::Tcp, &Tcp { source_port, destination_port, ..tcp() }),
+        _ => {
+            let length = 8 + payload as u16;
+            packet.wrap(Layer::Udp, &Udp { source_port, destination_port, length, ..udp() })
+        }
     };
-    let ip4 = Ipv4::new(protocol, flow.0.into(), flow.1.into(), 20 + transport.len() as u16);
-    let ip: &dyn Emit = if v6 { &ip6 } else { &ip4 };
+    let length = packet.octets.len() as u16;
+    let (version, packet) = if v6 {
+        let (source, destination) = (u128::from(flow.0).into(), u128::from(flow.1).into());
+        let header = Ipv6 { payload_length: length, source, destination, ..ipv6(protocol) };
+        (IpVersion::V6, packet.wrap(Layer::Ipv6, &header))
+    } else {
+        let (source, destination) = (flow.0.into(), flow.1.into());
+        let header = Ipv4 { total_length: 20 + length, source, destination, ..ipv4(protocol) };
+        (IpVersion::V4, packet.wrap(Layer::Ipv4, &header))
+    };
     let mut frame = vec![0; 256];
-    let (to, from) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
-    let length = ip.length() + transport.len();
-    let mut at = encapsulation.emit(to, from, version, length, &mut frame).expect("256 bytes suffice");
-    at += headers(&[ip], &mut frame[at..]).expect("256 bytes suffice");
-    frame.truncate(at);
-    frame.extend(transport);
+    let length = encapsulation.emit(MAC_A, MAC_B, version, packet.octets.len(), &mut frame);
+    frame.truncate(length.expect("256 bytes suffice"));
+    frame.extend(packet.octets);
     frame
 }
 

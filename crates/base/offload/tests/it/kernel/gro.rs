@@ -5,14 +5,14 @@
 //! packets counts.
 
 use super::{frames, is_readable, tun_probe};
-use crate::packets::received::{Received, coalesce};
-use crate::packets::{ECE, MACS, Spec, URG, frame};
+use crate::packets::received::{Received, coalesce, in_order, stream};
+use crate::packets::{ECE, MACS, Spec, URG};
 use kernel::socket::Packet;
 use rxlane_offload::coalesce::{Coalescer, Limits};
 use std::io::IoSliceMut;
 use testkit::netns::{Namespace, Veth};
 use testkit::require;
-use wire::emit::{Encapsulation, Tcp};
+use wire::emit::Tcp;
 use wire::{Link, Word, dissect};
 
 const LEAST_RUNS: usize = 3;
@@ -79,25 +79,7 @@ fn payload_length(frame: &[u8]) -> usize {
     frame.len() - at - if is_tcp { usize::from(frame[at + 12] >> 4) * 4 } else { 8 }
 }
 
-/// Five packets of a flow, the third changed.
-fn changed(base: &Spec, change: impl FnOnce(&mut Spec, &mut Vec<u8>)) -> Vec<Received> {
-    let mut packets: Vec<(Spec, Vec<u8>)> = (0..5_u16)
-        .map(|number| {
-            let mut spec = base.clone();
-            spec.sequence = spec.sequence.wrapping_add(u32::from(number) * 100);
-            spec.identification = spec.identification.wrapping_add(number);
-            (spec, vec![number as u8; 100])
-        })
-        .collect();
-    let (spec, payload) = &mut packets[2];
-    change(spec, payload);
-    let each = packets.iter().map(|(spec, payload)| {
-        let packet = spec.packet(payload);
-        Received { frame: frame(&Encapsulation::NONE, &packet), packet, flow: 0, is_fragment: false }
-    });
-    each.collect()
-}
-
+/// What becomes of the third of five packets of a flow, by its name.
 type Change = (&'static str, fn(&mut Spec, &mut Vec<u8>));
 
 // Not CWR, in which kernels differ.
@@ -141,7 +123,10 @@ fn the_kernel_coalesces_the_same_packets() {
                     // To the kernel this is another flow, which the rest of the first one may overtake.
                     continue;
                 }
-                let received = changed(&base, change);
+                let mut packets = in_order(&base, 5, 100);
+                let (spec, payload) = &mut packets[2];
+                change(spec, payload);
+                let received = stream("none", &packets);
                 let mut own: Vec<usize> = coalesce(&mut coalescer, &received)
                     .iter()
                     .map(|numbers| {

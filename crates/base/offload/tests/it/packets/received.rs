@@ -1,8 +1,9 @@
 //! Received frames, coalesced with everything checked that always holds.
 
-use super::segments;
+use super::{Spec, frame, segments};
 use rxlane_offload::coalesce::{Coalescer, Delivery};
 use rxlane_offload::{NetHeader, Prefix};
+use wire::emit::Encapsulation;
 
 /// A frame, and the IP packet in it without padding.
 #[derive(Clone, Debug)]
@@ -12,6 +13,29 @@ pub struct Received {
     /// Packets with the same number must not overtake one another.
     pub flow: usize,
     pub is_fragment: bool,
+}
+
+impl Received {
+    pub fn new(encapsulation: &Encapsulation, packet: Vec<u8>, flow: usize) -> Received {
+        Received { frame: frame(encapsulation, &packet), packet, flow, is_fragment: false }
+    }
+}
+
+/// Packets of one flow, each with its payload, behind one encapsulation.
+pub fn stream(encapsulation: &str, specs: &[(Spec, Vec<u8>)]) -> Vec<Received> {
+    let encapsulation = encapsulation.parse().expect("an encapsulation");
+    specs.iter().map(|(spec, payload)| Received::new(&encapsulation, spec.packet(payload), 0)).collect()
+}
+
+/// `count` packets of so many bytes each in order, as a sender sends them.
+pub fn in_order(spec: &Spec, count: u16, size: usize) -> Vec<(Spec, Vec<u8>)> {
+    let each = (0..count).map(|number| {
+        let mut spec = spec.clone();
+        spec.sequence = spec.sequence.wrapping_add(u32::from(number) * size as u32);
+        spec.identification = spec.identification.wrapping_add(number);
+        (spec, vec![number as u8; size])
+    });
+    each.collect()
 }
 
 /// Coalesces and gives the frames of each delivery, having checked that all frames come out once, that none overtakes
