@@ -1,6 +1,6 @@
 //! Captures built byte by byte in either byte order, independent of the crate's writer.
 
-use rxlane_capture::{Batch, Capture, Report};
+use rxlane_capture::{Batch, Capture, OpenError, Report};
 
 /// Appends numbers in one byte order.
 #[derive(Clone)]
@@ -126,9 +126,18 @@ pub fn read(mut capture: Capture) -> (Vec<Seen>, Report) {
     (seen, capture.report())
 }
 
+pub fn open(bytes: &[u8]) -> Result<Capture, OpenError> {
+    Capture::from_reader(std::io::Cursor::new(bytes.to_vec()), "memory")
+}
+
+/// What is said when it cannot be opened.
+pub fn refusal(bytes: &[u8]) -> String {
+    open(bytes).expect_err("refused").to_string()
+}
+
 /// Reads from memory, in order.
 pub fn read_bytes(bytes: &[u8]) -> (Vec<Seen>, Report) {
-    read(Capture::from_reader(std::io::Cursor::new(bytes.to_vec()), "memory").expect("a capture"))
+    read(open(bytes).expect("a capture"))
 }
 
 /// The problems as a person sees them.

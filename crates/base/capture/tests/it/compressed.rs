@@ -4,7 +4,7 @@ use crate::build;
 
 use std::io::Write;
 
-use crate::build::{Bytes, messages, read_bytes};
+use crate::build::{Bytes, messages, open, read_bytes, refusal};
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -74,17 +74,10 @@ fn packed_captures_read_like_unpacked_ones() {
         assert_eq!(messages(&report), [""; 0]);
         assert!(seen == expected, "{} frames instead of {}", seen.len(), expected.len());
         assert_eq!((progress.bytes(), progress.total()), (packed.len() as u64, Some(packed.len() as u64)));
-        let (frames, report) = Capture::from_reader(std::io::Cursor::new(packed), "memory")
-            .expect("capture")
-            .read_parallel(2, |_| 0, |frames, batch| *frames += batch.len());
+        let (frames, report) =
+            open(&packed).expect("capture").read_parallel(2, |_| 0, |frames, batch| *frames += batch.len());
         assert_eq!((frames.iter().sum::<usize>(), report.frames), (2000, 2000));
     }
-}
-
-/// What is said when `packed` cannot be opened.
-fn refusal(packed: &[u8]) -> String {
-    let input = std::io::Cursor::new(packed.to_vec());
-    Capture::from_reader(input, "memory").expect_err("refused").to_string()
 }
 
 #[test]
@@ -132,7 +125,7 @@ fn what_zstd_cannot_unpack_is_said_in_words() {
     let plain = capture_of(20);
     let good = zstd_raw(&plain, None);
     let says = |packed: &[u8], sentence: &str| {
-        let said = match Capture::from_reader(std::io::Cursor::new(packed.to_vec()), "memory") {
+        let said = match open(packed) {
             Err(error) => error.to_string(),
             Ok(capture) => messages(&build::read(capture).1).pop().expect("a problem"),
         };
@@ -167,9 +160,8 @@ fn packed_data_cut_off_gives_the_records_before() {
     let plain = capture_of(300);
     for (packed, least) in [(gzip(&plain), 100), (zstd(&plain), 0), (zstd_raw(&plain, None), 140)] {
         for cut in (0..packed.len()).step_by(97) {
-            let input = std::io::Cursor::new(packed[..cut].to_vec());
             let enough = cut > packed.len() / 2 && least > 0;
-            let capture = match Capture::from_reader(input, "memory") {
+            let capture = match open(&packed[..cut]) {
                 Ok(capture) => capture,
                 Err(error) if enough => panic!("{error}"),
                 Err(_) => continue,
@@ -220,8 +212,7 @@ fn gzip_headers_with_every_part_and_padding_behind() {
     for (at, message) in [(20, "header checksum is wrong"), (3, "flags 0x9e")] {
         let mut wrong = packed.clone();
         wrong[at] ^= 0x80;
-        let error =
-            Capture::from_reader(std::io::Cursor::new(wrong), "memory").expect_err("refused").to_string();
+        let error = refusal(&wrong);
         assert!(error.contains(message), "{error}");
     }
 }
@@ -239,8 +230,7 @@ fn everything_before_damaged_gzip_data_is_read() {
     assert!(before > 10_000 && before < plain.len());
     let (expected, _) = read_bytes(&plain[..before]);
     for chunk in [1, 1000, 1 << 20] {
-        let mut capture =
-            Capture::from_reader(std::io::Cursor::new(packed.clone()), "memory").expect("capture");
+        let mut capture = open(&packed).expect("capture");
         capture.set_chunk_size(chunk);
         let (seen, report) = build::read(capture);
         assert!(seen == expected, "{} frames instead of {}", seen.len(), expected.len());
@@ -266,17 +256,14 @@ fn a_wrong_checksum_is_reported_after_all_records() {
 
 #[test]
 fn what_unpacks_to_no_capture_is_refused() {
-    let refusal = |bytes: Vec<u8>| {
-        Capture::from_reader(std::io::Cursor::new(bytes), "memory").expect_err("refused").to_string()
-    };
-    assert_eq!(refusal(gzip(b"")), "memory: no capture: empty");
+    assert_eq!(refusal(&gzip(b"")), "memory: no capture: empty");
     assert_eq!(
-        refusal(zstd(b"text")),
+        refusal(&zstd(b"text")),
         "memory: no capture: starts with 74 65 78 74, neither pcap nor pcapng"
     );
-    let cut = refusal(gzip(&capture_of(9))[..12].to_vec());
+    let cut = refusal(&gzip(&capture_of(9))[..12]);
     assert!(cut.starts_with("memory: cannot unpack gzip: "), "{cut}");
-    let cut = refusal(vec![0x28, 0xb5, 0x2f, 0xfd]);
+    let cut = refusal(&[0x28, 0xb5, 0x2f, 0xfd]);
     assert!(cut.starts_with("memory: cannot unpack zstd: "), "{cut}");
 }
 
@@ -289,7 +276,7 @@ proptest! {
         let mut packed = if gz { gzip(&plain) } else { zstd(&plain) };
         let at = at.index(packed.len());
         packed[at] = value;
-        if let Ok(capture) = Capture::from_reader(std::io::Cursor::new(packed), "memory") {
+        if let Ok(capture) = open(&packed) {
             let (seen, report) = build::read(capture);
             prop_assert_eq!(seen.len() as u64, report.frames);
         }

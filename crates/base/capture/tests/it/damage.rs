@@ -2,7 +2,7 @@
 
 use crate::build;
 
-use crate::build::{Bytes, messages, read_bytes};
+use crate::build::{Bytes, messages, open, read_bytes};
 use rxlane_capture::Capture;
 
 /// Three records in either format, and the offsets at which each ends.
@@ -31,8 +31,7 @@ fn a_capture_cut_anywhere_gives_its_whole_records() {
         let (file, ends) = small(ng, big);
         let head = if ng { 28 } else { 24 };
         for cut in 0..=file.len() {
-            let input = std::io::Cursor::new(file[..cut].to_vec());
-            let opened = Capture::from_reader(input, "memory");
+            let opened = open(&file[..cut]);
             assert_eq!(opened.is_ok(), cut >= head, "cut at {cut}");
             let Ok(capture) = opened else { continue };
             let (seen, report) = build::read(capture);
@@ -61,7 +60,7 @@ fn any_byte_changed_to_anything_never_panics() {
             for value in [0, 1, 3, 0x7f, 0x80, 0xff] {
                 let mut changed = file.clone();
                 changed[at] = value;
-                if let Ok(capture) = Capture::from_reader(std::io::Cursor::new(changed), "memory") {
+                if let Ok(capture) = open(&changed) {
                     let (seen, report) = build::read(capture);
                     assert_eq!(seen.len() as u64, report.frames);
                 }

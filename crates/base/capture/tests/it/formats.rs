@@ -1,15 +1,7 @@
 //! Every format in every byte order and resolution, and what is not a capture.
 
-use crate::build::{Bytes, messages, read_bytes};
+use crate::build::{Bytes, messages, open, read_bytes, refusal};
 use rxlane_capture::{Capture, Compression, Format, LinkType, OpenError, Resolution, TimestampUnit, Writer};
-
-fn open(bytes: &[u8]) -> Result<Capture, OpenError> {
-    Capture::from_reader(std::io::Cursor::new(bytes.to_vec()), "memory")
-}
-
-fn refusal(bytes: &[u8]) -> String {
-    open(bytes).expect_err("refused").to_string()
-}
 
 #[test]
 fn pcap_in_both_byte_orders_and_resolutions() {
