@@ -11,7 +11,7 @@ pub enum KeyError {
     Digit { position: usize, found: char },
     #[error("hash key: {found:?} at character {position} where a colon has to stand after two digits")]
     Colon { position: usize, found: char },
-    #[error("hash key: ends after character {position} in the middle of an byte")]
+    #[error("hash key: ends after character {position} in the middle of a byte")]
     Unfinished { position: usize },
     #[error(
         "hash key: {octets} bytes; a key has {} to {} (40 and 52 are usual)",

@@ -139,7 +139,7 @@ impl HashKey {
     }
 }
 
-/// The 39 key bits that an byte of input is combined with.
+/// The 39 key bits that a byte of input is combined with.
 pub(crate) struct Window(u64);
 
 impl Window {

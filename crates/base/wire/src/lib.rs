@@ -1,6 +1,25 @@
 //! Headers of the receive path: Ethernet, VLAN stack, LLC, MPLS, PPPoE, PPP, IPv4, IPv6 and extensions,
 //! TCP, UDP, SCTP, ICMP.
 //!
+//! ```
+//! use rxlane_wire::emit::{Encapsulation, Ipv4, Udp, headers};
+//! use rxlane_wire::ethernet::MacAddress;
+//! use rxlane_wire::{IpProtocol, IpVersion, Link, dissect};
+//!
+//! let encapsulation: Encapsulation = "q:35,pppoe:7".parse()?;
+//! let (to, from) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
+//! let ip = Ipv4::new(IpProtocol::UDP, [192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 28);
+//! let udp = Udp { source_port: 5000, destination_port: 53, length: 8, checksum: 0 };
+//! let mut frame = [0; 60];
+//! let at = encapsulation.emit(to, from, IpVersion::V4, 28, &mut frame)?;
+//! headers(&[&ip, &udp], &mut frame[at..])?;
+//!
+//! let seen = dissect(Link::Ethernet, &frame, frame.len());
+//! assert_eq!(seen.error(), None);
+//! assert_eq!(seen.flow().and_then(|flow| flow.destination_port()), Some(53));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Contract
 //!
 //! - [`dissect()`] reads a frame from its first byte to its transport header in one pass and gives a flow

@@ -1,6 +1,6 @@
 //! One hash at a time by carry-less multiplication.
 //!
-//! Bytes come from memory with the first in the lowest place, and within an byte the first bit is the
+//! Bytes come from memory with the first in the lowest place, and within a byte the first bit is the
 //! highest. With the bits of every byte reversed ("reflected"), input bit `i` has degree `i`. A key word
 //! read as a big-endian number has its bit `m` at degree `63 - m`. Their product has
 //! `Σ input[i] · key[i + j]` at degree `63 - j`, so the hash stands in bits 32 to 63 of the product, the
@@ -153,7 +153,7 @@ pub(super) mod gfni {
     use super::*;
     use std::arch::asm;
 
-    /// The bit matrix that reverses the bits of an byte.
+    /// The bit matrix that reverses the bits of a byte.
     const REVERSAL: i64 = 0x8040_2010_0804_0201_u64 as i64;
 
     /// Reverses the bits of each byte.

@@ -81,7 +81,7 @@ fn a_header_touches_its_own_octets_and_no_more() {
         let length = header.length();
         let (mut zeros, mut ones) = (vec![0; length + 8], vec![0xff; length + 8]);
         assert_eq!((header.emit(&mut zeros), header.emit(&mut ones)), (Ok(length), Ok(length)));
-        assert_eq!(zeros[..length], ones[..length], "{layer:?} leaves an byte unwritten");
+        assert_eq!(zeros[..length], ones[..length], "{layer:?} leaves a byte unwritten");
         assert_eq!((&zeros[length..], &ones[length..]), (&[0; 8][..], &[0xff; 8][..]), "{layer:?}");
     });
 }
