@@ -351,7 +351,7 @@ const EMSGSIZE: i32 = 90;
 fn not_played(error: LoadError, interface: &str) -> anyhow::Error {
     let cause = match &error {
         LoadError::Transmit(error) => &error.cause,
-        LoadError::Cpu { cause, .. } => cause,
+        LoadError::Cpu(error) => &error.cause,
         LoadError::Thread(_) => return Lacks(error.to_string()).into(),
     };
     match cause.kind() {

@@ -112,9 +112,8 @@ impl Line {
             shares: vec![self.frames.clone()],
             cpus: vec![self.cpu],
             rate: Some(RATE),
-            length: None,
             count: Some(FRAMES),
-            overhead: 0,
+            ..Playing::default()
         };
         let stop = AtomicBool::new(false);
         let sent = pair.near.inside(|| play(&playing, None, &stop, &mut |_| ControlFlow::Continue(())))??;

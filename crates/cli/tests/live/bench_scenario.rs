@@ -265,7 +265,9 @@ fn begun(arguments: &[&str]) -> Child {
     let child = rxlane(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let has_programs = || {
         let folders = left_by(child.id()).into_iter().filter(|path| path.parent() == Some(Path::new("/run")));
-        folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten()).count() >= 2
+        let entries =
+            |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        folders.flat_map(entries).flat_map(entries).count() >= 2
     };
     wait_until("its programs are there", has_programs);
     child
@@ -372,11 +374,10 @@ fn what_was_measured_before_a_signal_is_told() {
     let arguments = [&["pps", "--rounds", "500", "--seconds", "0.2", "--json"][..], &only].concat();
     let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let pid = child.id();
-    // Names are numbered: two of the look at the beginning, two of each round, and more where somebody sweeps between the making of a
-    // namespace and its lock.
+    // Names are numbered: two of the look at the beginning, two of each round.
     let number = |path: &PathBuf| -> Option<u32> {
         let name = path.file_name()?.to_str()?.strip_prefix(&format!("rxlane-scene-{pid}-"))?;
-        name.split('-').next()?.parse().ok()
+        name.split('-').nth(1)?.parse().ok()
     };
     wait_until("some rounds are over", || {
         left_by(pid).iter().filter_map(number).max().is_some_and(|number| number >= 12)
@@ -407,7 +408,7 @@ fn what_a_killed_one_left_goes_by_itself() {
     let script = "mount -t tmpfs t /run || exit 4
         \"$0\" bench \"$@\" & scenario=$!
         left() { ls -d /run/rxlane-scene-$scenario-* /run/netns/rxlane-scene-$scenario-* 2>/dev/null; }
-        until [ \"$(ls /run/rxlane-scene-$scenario-*/ 2>/dev/null | wc -l)\" -ge 2 ]; do kill -0 $scenario || exit 5; sleep 0.02; done
+        until [ \"$(ls /run/rxlane-scene-$scenario-*/*/ 2>/dev/null | wc -l)\" -ge 2 ]; do kill -0 $scenario || exit 5; sleep 0.02; done
         kill -KILL $scenario; wait $scenario
         for each in $(seq 600); do [ -n \"$(left)\" ] || exit 0; sleep 0.1; done
         left; exit 6";

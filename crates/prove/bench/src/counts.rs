@@ -3,18 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What was sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Datagrams or frames.
     pub packets: u64,
     /// Bytes of payload, or of frames without FCS.
     pub bytes: u64,
     /// Bytes on the line, with what is around each frame.
     pub wire: u64,
-    /// Datagrams of tests without a number.
     pub unnumbered: u64,
-    /// Datagrams of nobody's test.
     pub foreign: u64,
     /// Datagrams that should have come so far.
     pub expected: u64,
@@ -22,13 +18,10 @@ pub struct Counts {
     pub missing: u64,
     /// See [`crate::sequence`].
     pub reordered: u64,
-    /// The same.
     pub duplicates: u64,
-    /// The same.
     pub too_late: u64,
     /// Flows that were heard of, and those of them that have ended.
     pub flows: u64,
-    /// The same.
     pub ended: u64,
     /// Sending failed since nobody listens (`ECONNREFUSED`).
     pub refused: u64,
@@ -41,7 +34,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The sum.
     #[must_use]
     pub fn plus(&self, other: &Counts) -> Counts {
         self.each(other, u64::wrapping_add)
@@ -74,20 +66,16 @@ impl Counts {
         }
     }
 
-    /// Datagrams with a number.
     pub fn numbered(&self) -> u64 {
         self.packets - self.unnumbered - self.foreign
     }
 }
 
-/// When something was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first time.
     pub first: Instant,
     /// Datagrams that were there already at that time.
     pub at_first: u64,
-    /// The last time.
     pub last: Instant,
 }
 
@@ -126,18 +114,15 @@ impl Shared {
         }
     }
 
-    /// Leaves the last ones there.
     pub fn conclude(&self, counts: &Counts) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = *counts;
     }
 
-    /// The last that were left.
     pub fn read(&self) -> Counts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The sum of all.
 pub fn sum(shared: &[Shared]) -> Counts {
     shared.iter().fold(Counts::default(), |sum, shared| sum.plus(&shared.read()))
 }

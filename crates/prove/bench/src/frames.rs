@@ -1,18 +1,14 @@
 //! Frames sent onto an interface at a rate, by several threads: the raw mode.
 
-use crate::counts::{Counts, Shared};
-use crate::gate::Gate;
+use crate::counts::Counts;
 use crate::machine::Watched;
-use crate::pace::{Pace, sharpen_sleeps};
-use crate::pin::pin;
-use crate::report::Interval;
-use crate::supervise::{EachSecond, Seen, Supervisor, ThreadError};
-use crate::udp::share_of;
+use crate::pin::CpuError;
+use crate::senders::Senders;
+use crate::supervise::{EachSecond, Seen, ThreadError};
 use crate::wire_size;
 use foldhash::fast::FixedState;
 use kernel::socket::{Transmit, TransmitError};
 use std::hash::BuildHasher;
-use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,26 +18,16 @@ use wire::{Link, dissect};
 /// What is due within this time is sent together.
 const GRAIN: Duration = Duration::from_micros(100);
 
-/// Frames could not be sent.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// The kernel refused a frame, or the interface.
     #[error(transparent)]
     Transmit(#[from] TransmitError),
-    /// No thread could be started.
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// The thread could not be bound to the CPU.
-    #[error("CPU {cpu} cannot be chosen for sending: {cause}")]
-    Cpu {
-        /// Its number.
-        cpu: u16,
-        /// What the kernel said: `EINVAL` for a CPU that is not there or not allowed.
-        cause: io::Error,
-    },
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
 }
 
-/// Frames one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -61,7 +47,6 @@ impl Frames {
         self.places.push(start..self.bytes.len());
     }
 
-    /// The first frames of generated traffic.
     pub fn generated(traffic: &mut traffic::Generator, count: usize) -> Frames {
         let mut frames = Frames::new();
         for _ in 0..count {
@@ -70,17 +55,14 @@ impl Frames {
         frames
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Bytes of all of them.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -108,33 +90,25 @@ impl Frames {
     }
 }
 
-/// What to send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Playing<'a> {
     /// The interface, in the calling thread's network namespace.
     pub interface: &'a str,
-    /// What each thread sends, again and again.
     pub shares: Vec<Frames>,
     /// The CPU of each thread, in turn; none: whichever.
     pub cpus: Vec<u16>,
     /// Frames a second of all threads; `None`: as fast as they go.
     pub rate: Option<f64>,
-    /// For how long.
     pub length: Option<Duration>,
-    /// How many frames.
     pub count: Option<u64>,
     /// Bytes of encapsulation that the line adds to each frame.
     pub overhead: u64,
 }
 
-/// What was sent.
 #[derive(Debug)]
 pub struct Played {
-    /// What was counted, by all threads.
     pub counts: Counts,
-    /// From the first frame to the end.
     pub time: Duration,
-    /// What was seen meanwhile.
     pub seen: Seen,
     /// What ended it before its time, behind some frames.
     pub ended: Option<LoadError>,
@@ -150,25 +124,6 @@ impl Played {
     }
 }
 
-/// What a thread has sent.
-struct Done {
-    counts: Counts,
-    time: Duration,
-    ended: Option<LoadError>,
-}
-
-/// What a thread sends.
-struct Job<'a> {
-    transmit: Transmit,
-    frames: &'a Frames,
-    cpu: Option<u16>,
-    rate: Option<f64>,
-    length: Option<Duration>,
-    count: Option<u64>,
-    overhead: u64,
-    gate: &'a Gate,
-}
-
 /// Sends frames, until it has sent all, or the time is over, or `stop` is set. A thread's part of the rate is that of its
 /// frames in all frames. Error: the interface, a CPU, or the first frame that was refused, where none had gone before: what has
 /// is not lost with one that does not.
@@ -180,79 +135,59 @@ pub fn play(
 ) -> Result<Played, LoadError> {
     let shares: Vec<&Frames> = playing.shares.iter().filter(|share| !share.is_empty()).collect();
     let all: usize = shares.iter().map(|share| share.len()).sum();
-    let gate = Gate::new(shares.len() + 1);
     let mut jobs = Vec::new();
-    for (number, frames) in shares.iter().copied().enumerate() {
-        let part = frames.len() as f64 / all as f64;
-        jobs.push(Job {
-            transmit: Transmit::open(playing.interface)?,
-            frames,
-            cpu: playing.cpus.get(number % playing.cpus.len().max(1)).copied(),
-            rate: playing.rate.map(|rate| rate * part),
-            length: playing.length,
-            count: playing.count.map(|count| share_of(count, number as u64, shares.len() as u64)),
-            overhead: playing.overhead,
-            gate: &gate,
-        });
+    for frames in shares {
+        jobs.push((frames.len() as f64 / all as f64, (Transmit::open(playing.interface)?, frames)));
     }
-    let each_second = &mut |interval: &Interval| each_second(interval);
-    let supervisor =
-        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&gate), machine, each_second };
-    let (played, seen) = supervisor.run(jobs, Job::run)?;
-    let counts = played.iter().fold(Counts::default(), |sum, done| sum.plus(&done.counts));
-    let time = played.iter().map(|done| done.time).max().unwrap_or_default();
-    let played = Played { counts, time, seen, ended: played.into_iter().find_map(|done| done.ended) };
+    let Playing { cpus, rate, length, count, overhead, .. } = playing;
+    let senders = Senders { cpus, rate: *rate, length: *length, count: *count, grain: GRAIN };
+    let total =
+        senders.run(jobs, machine, stop, each_second, |(mut transmit, frames), sender, end, shared| {
+            let mut frames = frames.iter().cycle();
+            let mut batch = Vec::with_capacity(Transmit::BATCH);
+            let mut ended = None;
+            let sent = sender.pace::<_, LoadError>(
+                (Transmit::BATCH as u64, end, shared),
+                &mut transmit,
+                |_| {},
+                |transmit, due, pace, counts| {
+                    batch.clear();
+                    batch.extend(frames.by_ref().take(due as usize));
+                    let went = match transmit.send(&batch) {
+                        Ok(()) => batch.len(),
+                        // What found no room is dropped: the next may find some.
+                        Err(error) if error.is_no_room() => {
+                            counts.no_room += (batch.len() - error.sent) as u64;
+                            error.sent
+                        }
+                        Err(error) => {
+                            // Nobody else goes on.
+                            end.store(true, Ordering::Relaxed);
+                            let sent = error.sent;
+                            ended = Some(error.into());
+                            sent
+                        }
+                    };
+                    pace.sent(batch.len() as u64);
+                    counts.packets += went as u64;
+                    for frame in batch.iter().take(went) {
+                        counts.bytes += frame.len() as u64;
+                        counts.wire += wire_size::of_frame(frame.len() as u64 + overhead);
+                    }
+                    Ok(())
+                },
+            )?;
+            Ok::<_, LoadError>((sent, ended))
+        })?;
+    let ended = total.each.into_iter().flatten().next();
+    let played = Played { counts: total.counts, time: total.time, seen: total.seen, ended };
     if played.counts.packets == 0 { played.whole() } else { Ok(played) }
-}
-
-impl Job<'_> {
-    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<Done, LoadError> {
-        let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| LoadError::Cpu { cpu, cause }));
-        sharpen_sleeps();
-        // Whatever became of this one, the others wait for it.
-        let start = self.gate.pass();
-        pinned?;
-        let mut pace = Pace::from(start, self.rate, GRAIN, self.length, self.count);
-        let mut frames = self.frames.iter().cycle();
-        let mut batch = Vec::with_capacity(Transmit::BATCH);
-        let mut counts = Counts::default();
-        let mut ended = None;
-        while let Some(due) = pace.next(Transmit::BATCH as u64, end) {
-            batch.clear();
-            batch.extend(frames.by_ref().take(due as usize));
-            let went = match self.transmit.send(&batch) {
-                Ok(()) => batch.len(),
-                // What found no room is gone: the next may find some.
-                Err(error) if error.is_no_room() => {
-                    counts.no_room += (batch.len() - error.sent) as u64;
-                    error.sent
-                }
-                Err(error) => {
-                    // Nobody else goes on.
-                    end.store(true, Ordering::Relaxed);
-                    let sent = error.sent;
-                    ended = Some(error.into());
-                    sent
-                }
-            };
-            pace.sent(batch.len() as u64);
-            counts.packets += went as u64;
-            for frame in batch.iter().take(went) {
-                counts.bytes += frame.len() as u64;
-                counts.wire += wire_size::of_frame(frame.len() as u64 + self.overhead);
-            }
-            counts.skipped = pace.skipped();
-            shared.publish(&counts);
-        }
-        counts.skipped = pace.skipped();
-        shared.conclude(&counts);
-        Ok(Done { counts, time: pace.started().elapsed(), ended })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Interval;
     use std::collections::HashMap;
     use std::ops::ControlFlow;
     use std::process::Command;
@@ -263,6 +198,17 @@ mod tests {
     fn frames(count: usize) -> Frames {
         let scenario = Scenario::named("pppoe-qinq").expect("a scenario").with_flows(50);
         Frames::generated(&mut scenario.generate(1).expect("a generator"), count)
+    }
+
+    fn namespace() -> Option<Namespace> {
+        require("netns", probe())?;
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        Some(namespace)
+    }
+
+    fn play_all(playing: &Playing<'_>) -> Result<Played, LoadError> {
+        play(playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(()))
     }
 
     #[test]
@@ -286,24 +232,17 @@ mod tests {
 
     #[test]
     fn frames_arrive_at_the_rate_and_are_counted() {
-        let Some(()) = require("netns", probe()) else { return };
         let all = frames(500);
         let tried = || {
-            let namespace = Namespace::new().expect("a namespace");
-            namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-            let played = namespace.inside(|| {
-                let playing = Playing {
-                    interface: "near0",
-                    shares: all.distributed(2),
-                    cpus: Vec::new(),
-                    rate: Some(20_000.0),
-                    length: Some(Duration::from_millis(500)),
-                    count: None,
-                    overhead: 0,
-                };
-                play(&playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(()))
-                    .expect("sent")
-            });
+            let Some(namespace) = namespace() else { return (0, 0) };
+            let playing = Playing {
+                interface: "near0",
+                shares: all.distributed(2),
+                rate: Some(20_000.0),
+                length: Some(Duration::from_millis(500)),
+                ..Playing::default()
+            };
+            let played = namespace.inside(|| play_all(&playing)).expect("sent");
             let (sent, skipped) = (played.counts.packets, played.counts.skipped);
             assert!((9_998..=10_002).contains(&(sent + skipped)) && skipped < 5000, "{played:?}");
             let counter = "/sys/class/net/far0/statistics/rx_packets";
@@ -321,17 +260,13 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_not_lost_with_the_interface() {
-        let Some(()) = require("netns", probe()) else { return };
-        let namespace = Namespace::new().expect("a namespace");
-        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        let Some(namespace) = namespace() else { return };
         let playing = Playing {
             interface: "near0",
             shares: frames(100).distributed(2),
-            cpus: Vec::new(),
             rate: Some(1000.0),
             length: Some(Duration::from_secs(60)),
-            count: None,
-            overhead: 0,
+            ..Playing::default()
         };
         let played = namespace.inside(|| {
             // It goes when the first second is told; what came behind that is told, too.
@@ -352,22 +287,14 @@ mod tests {
 
     #[test]
     fn a_count_is_kept_and_a_missing_interface_named() {
-        let Some(()) = require("netns", probe()) else { return };
-        let namespace = Namespace::new().expect("a namespace");
-        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        let Some(namespace) = namespace() else { return };
         let mut playing = Playing {
             interface: "near0",
             shares: frames(100).distributed(3),
-            cpus: Vec::new(),
-            rate: None,
-            length: None,
             count: Some(1001),
-            overhead: 0,
+            ..Playing::default()
         };
-        let play = |playing: &Playing<'_>| {
-            namespace
-                .inside(|| play(playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(())))
-        };
+        let play = |playing: &Playing<'_>| namespace.inside(|| play_all(playing));
         assert_eq!(play(&playing).expect("sent").counts.packets, 1001);
         playing.interface = "nothing0";
         let error = play(&playing).expect_err("no interface");

@@ -12,7 +12,6 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For so many.
     pub fn new(number: usize) -> Gate {
         Gate { missing: Mutex::new(number), opened: Condvar::new(), since: OnceLock::new() }
     }

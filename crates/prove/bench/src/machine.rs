@@ -10,7 +10,6 @@ use std::time::Duration;
 /// What findings would call the text; nothing is quoted here.
 const NAME: &str = "this machine";
 
-/// The machine, and one of its interfaces.
 pub struct Watched {
     counters: Counters,
     settings: Vec<u8>,
@@ -18,21 +17,17 @@ pub struct Watched {
     device: String,
 }
 
-/// What a machine is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Release of the kernel.
     pub kernel: String,
     /// Model of the CPUs, where the kernel tells it.
     pub model: Option<String>,
-    /// CPUs online.
     pub cpus: Option<u32>,
 }
 
 /// What the machine did in some time; times are summed up over [`Usage::add`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// How long.
     pub time: Duration,
     /// Of each CPU, per cent times seconds.
     cpus: BTreeMap<u32, Load>,
@@ -42,20 +37,14 @@ pub struct Usage {
     queues: BTreeMap<u32, u64>,
 }
 
-/// How one CPU spent its time, per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CpuShare {
-    /// Its number.
     pub cpu: u32,
-    /// Programs.
     pub user: f64,
     /// The kernel, but for what follows.
     pub system: f64,
-    /// Hard interrupts.
     pub interrupt: f64,
-    /// Soft interrupts.
     pub softirq: Option<f64>,
-    /// Nothing.
     pub idle: f64,
 }
 
@@ -66,38 +55,37 @@ impl CpuShare {
     }
 }
 
-/// A receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QueueShare {
-    /// Its number.
     pub queue: u32,
-    /// Frames that it got.
     pub frames: u64,
-    /// Of all frames of all queues.
     pub share: Option<f64>,
 }
 
 impl Watched {
     /// Looks the interface up; its queues and vectors are those of the device below.
     pub fn open(interface: &str) -> Result<Watched, live::Error> {
-        let mut counters = Counters::open(interface)?;
-        let mut settings = Vec::new();
-        let mut former = Vec::new();
-        counters.settings(&mut settings)?;
-        counters.sample(1, &mut former)?;
-        let snapshot = read([&settings, &former]);
-        let device = snapshot.physical(interface).to_owned();
+        let (settings, former, device) = (Vec::new(), Vec::new(), interface.to_owned());
+        let mut watched = Watched { counters: Counters::open(interface)?, settings, former, device };
+        watched.look()?;
+        let device = watched.snapshot().physical(interface).to_owned();
         if device != interface {
-            counters.set_device(&device);
-            settings.clear();
-            former.clear();
-            counters.settings(&mut settings)?;
-            counters.sample(1, &mut former)?;
+            watched.counters.set_device(&device);
+            watched.device = device;
+            watched.look()?;
         }
-        let snapshot = read([&settings, &former]);
-        let vectors = snapshot.interrupts_of(&device).map(|interrupt| interrupt.vector.clone()).collect();
-        counters.set_vectors(Some(vectors));
-        Ok(Watched { counters, settings, former, device })
+        let snapshot = watched.snapshot();
+        let interrupts = snapshot.interrupts_of(&watched.device);
+        let vectors = interrupts.map(|interrupt| interrupt.vector.clone()).collect();
+        watched.counters.set_vectors(Some(vectors));
+        Ok(watched)
+    }
+
+    fn look(&mut self) -> Result<(), live::Error> {
+        self.settings.clear();
+        self.former.clear();
+        self.counters.settings(&mut self.settings)?;
+        self.counters.sample(1, &mut self.former)
     }
 
     /// The CPUs alone; `None`: the kernel does not tell. Every interface has them beside it, and the loopback one is there everywhere.
@@ -169,19 +157,11 @@ impl Usage {
         }
     }
 
-    /// Adds another time.
     pub fn add(&mut self, other: &Usage) {
         self.time += other.time;
         for (cpu, load) in &other.cpus {
-            let sum = self
-                .cpus
-                .entry(*cpu)
-                .or_insert_with(|| Load { softirq: load.softirq.map(|_| 0.0), ..Load::default() });
-            sum.user += load.user;
-            sum.system += load.system;
-            sum.interrupt += load.interrupt;
-            sum.softirq = sum.softirq.zip(load.softirq).map(|(sum, more)| sum + more);
-            sum.idle += load.idle;
+            let sum = self.cpus.entry(*cpu).or_insert_with(|| scaled(load, 0.0));
+            *sum = combined(sum, load, |sum, more| sum + more);
         }
         if let Some(more) = other.interrupts {
             *self.interrupts.get_or_insert(0) += more;
@@ -191,7 +171,6 @@ impl Usage {
         }
     }
 
-    /// Each CPU's mean.
     pub fn cpus(&self) -> Vec<CpuShare> {
         let seconds = self.time.as_secs_f64();
         let share = |(cpu, load): (&u32, &Load)| {
@@ -208,13 +187,11 @@ impl Usage {
         if seconds > 0.0 { self.cpus.iter().map(share).collect() } else { Vec::new() }
     }
 
-    /// Interrupts of the interface a second.
     pub fn interrupts_per_second(&self) -> Option<f64> {
         let seconds = self.time.as_secs_f64();
         self.interrupts.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds)
     }
 
-    /// Frames of each receive queue.
     pub fn queues(&self) -> Vec<QueueShare> {
         let all: u64 = self.queues.values().sum();
         let share = |(queue, frames): (&u32, &u64)| QueueShare {
@@ -235,12 +212,16 @@ fn counted(counter: &Counter) -> Option<u64> {
 }
 
 fn scaled(load: &Load, by: f64) -> Load {
+    combined(load, load, |load, _| load * by)
+}
+
+fn combined(one: &Load, other: &Load, of: impl Fn(f64, f64) -> f64) -> Load {
     Load {
-        user: load.user * by,
-        system: load.system * by,
-        interrupt: load.interrupt * by,
-        softirq: load.softirq.map(|softirq| softirq * by),
-        idle: load.idle * by,
+        user: of(one.user, other.user),
+        system: of(one.system, other.system),
+        interrupt: of(one.interrupt, other.interrupt),
+        softirq: one.softirq.zip(other.softirq).map(|(one, other)| of(one, other)),
+        idle: of(one.idle, other.idle),
     }
 }
 

@@ -10,7 +10,6 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// No sleep is longer, so that a wish to end is seen.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How many may be sent by now.
 #[derive(Debug)]
 pub struct Pace {
     /// A second; `None`: as many as go.
@@ -19,7 +18,6 @@ pub struct Pace {
     grain: Duration,
     start: Instant,
     length: Option<Duration>,
-    /// Most in all.
     count: u64,
     given: u64,
     skipped: u64,
@@ -36,11 +34,6 @@ impl Pace {
         count: Option<u64>,
     ) -> Pace {
         Pace { rate, grain, start, length, count: count.unwrap_or(u64::MAX), given: 0, skipped: 0, missed: 0 }
-    }
-
-    /// When it began.
-    pub fn started(&self) -> Instant {
-        self.start
     }
 
     /// Datagrams that were due and will not be sent: whoever sends was too slow.

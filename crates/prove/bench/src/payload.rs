@@ -19,41 +19,29 @@
 pub const HEADER: usize = 16;
 /// Bytes by which a payload is known for one of a test.
 pub const MARK: usize = 4;
-/// What follows the header.
 pub const FILLER: u8 = 0x5a;
-/// Sequence numbers have 48 bits.
 pub const SEQUENCES: u64 = 1 << 48;
 
 const NAME: [u8; 3] = *b"rxb";
 
-/// What a datagram is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It counts.
     Data,
-    /// The flow begins.
     Begin,
     /// The flow has ended, after so many.
     End,
 }
 
-/// A flow of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId {
-    /// The run.
     pub run: u32,
-    /// The flow.
     pub flow: u16,
 }
 
-/// A datagram of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it is for.
     pub kind: Kind,
-    /// The flow.
     pub id: FlowId,
-    /// Its number.
     pub sequence: u64,
 }
 
@@ -75,18 +63,14 @@ impl Header {
     }
 }
 
-/// What a payload turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// It has a header.
     Numbered(Header),
     /// It is of a test, and too short for a number.
     Unnumbered,
-    /// Somebody else's.
     Foreign,
 }
 
-/// Reads the first bytes of a payload.
 pub fn read(payload: &[u8]) -> Read {
     let Some((mark, rest)) = payload.split_first_chunk::<MARK>() else { return Read::Foreign };
     let [a, b, c, kind] = *mark;

@@ -6,30 +6,23 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The name of the form.
 pub const SCHEMA: &str = "rxlane.bench/1";
 
-/// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<P> {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// What was done: `send`, `recv`.
     pub scenario: &'static str,
-    /// Where.
     pub machine: Machine,
-    /// Each run.
     pub runs: Vec<Run<P>>,
 }
 
-/// A run. What is not known is `None`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Run<P> {
     /// `udp-send`, `udp-recv`, `frames`.
     pub name: &'static str,
-    /// What was asked for.
     pub parameters: P,
-    /// How long it took.
     #[serde(serialize_with = "seconds")]
     pub seconds: Duration,
     /// Datagrams, or frames of the raw mode, in all.
@@ -44,25 +37,20 @@ pub struct Run<P> {
     pub loss: Option<f64>,
     /// Whether each flow's end was seen; if not, more may be lost behind the last that came.
     pub loss_is_complete: Option<bool>,
-    /// Datagrams that did not come.
     pub lost: Option<u64>,
     /// Datagrams before the first that came of a flow whose beginning was not seen: lost, or sent before.
     pub before_first: Option<u64>,
     /// Datagrams that came after one with a greater number (RFC 4737).
     pub reordered: Option<u64>,
-    /// Datagrams that came again.
     pub duplicates: Option<u64>,
     /// Datagrams more than 4,096 behind, of which nobody knows whether they came before; they count as lost.
     pub too_late: Option<u64>,
     /// Datagrams of tests that are too short for a number.
     pub unnumbered: Option<u64>,
-    /// Datagrams of nobody's test.
     pub foreign: Option<u64>,
-    /// Flows.
     pub flows: Option<u64>,
     /// Datagrams for which the sockets had no room; with GRO, messages of them.
     pub socket_drops: Option<u64>,
-    /// Datagrams of each thread of a sink.
     pub by_thread: Vec<u64>,
     /// What could not be sent, by its reason: `refused`, `unreachable`, `no-room`; `too-slow`: due at the rate and not sent.
     pub errors: BTreeMap<&'static str, u64>,
@@ -74,9 +62,7 @@ pub struct Run<P> {
     pub line_share: Option<f64>,
     /// Time of each CPU while packets went.
     pub cpu: Vec<CpuShare>,
-    /// Interrupts of the interface a second.
     pub interrupts_per_second: Option<f64>,
-    /// Receive queues of the interface.
     pub queues: Vec<QueueShare>,
     /// Second by second.
     pub intervals: Vec<Interval>,
@@ -88,7 +74,6 @@ pub struct Interval {
     /// When it ended, from the start.
     #[serde(serialize_with = "seconds")]
     pub at: Duration,
-    /// Packets in it.
     pub packets: u64,
     /// The same a second.
     pub pps: f64,
@@ -124,14 +109,11 @@ impl Interval {
     }
 }
 
-/// The rates of some packets over some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Packets a second.
     pub pps: f64,
-    /// Bit/s on the line.
     pub wire: f64,
-    /// Bit/s of payload.
     pub payload: f64,
 }
 

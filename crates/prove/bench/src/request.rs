@@ -30,7 +30,6 @@ const LONGEST_LOAD: f64 = 3600.0;
 const MOST_RATE: f64 = 1e10;
 const MOST_THREADS: u16 = 256;
 
-/// Load that is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -39,20 +38,14 @@ pub struct Request {
     pub port: u16,
     /// Bytes of payload.
     pub payload: usize,
-    /// Flows: source ports.
     pub flows: u16,
-    /// Threads that send.
     pub threads: u16,
-    /// For so long.
     pub seconds: f64,
 }
 
-/// What was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Datagrams.
     pub sent: u64,
-    /// In so long.
     pub seconds: f64,
 }
 
@@ -64,7 +57,6 @@ impl Answer {
     }
 }
 
-/// The line that comes back.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Reply {
@@ -72,48 +64,28 @@ enum Reply {
     Refused(String),
 }
 
-/// A request that was answered, or not.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// Who asked.
     pub from: SocketAddr,
     /// What for; `None`: it was no request.
     pub request: Option<Request>,
-    /// What was sent, or why nothing was.
     pub result: Result<Answer, String>,
 }
 
-/// No load came.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// Nobody listens, or there is no way.
     #[error(
         "{at} does not answer ({cause}); there has to run: rxlane bench send {} --remote",
         own.map_or_else(|| "ADDRESS-OF-THIS-HOST".to_owned(), |own| own.to_string())
     )]
-    Nobody {
-        /// Where it was asked.
-        at: SocketAddr,
-        /// This host's address there, where one is known.
-        own: Option<IpAddr>,
-        /// What the kernel said.
-        cause: io::Error,
-    },
-    /// It was answered, and not sent.
+    Nobody { at: SocketAddr, own: Option<IpAddr>, cause: io::Error },
     #[error("{at}: {why}")]
-    Refused {
-        /// Where it was asked.
-        at: SocketAddr,
-        /// Its words.
-        why: String,
-    },
-    /// Somebody asked for the end.
+    Refused { at: SocketAddr, why: String },
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Request {
-    /// A request.
     pub fn new(port: u16, payload: usize, flows: u16, threads: u16, length: Duration) -> Request {
         Request { form: FORM.to_owned(), port, payload, flows, threads, seconds: length.as_secs_f64() }
     }
@@ -135,17 +107,12 @@ impl Request {
         Ok(Sending {
             targets: vec![SocketAddr::new(to, self.port)],
             source: Some(from),
-            first_port: None,
             ports: self.flows,
             threads: self.threads,
             cpus: crate::pin::allowed(),
             payload: self.payload,
-            rate: None,
             length: Some(Duration::from_secs_f64(self.seconds)),
-            count: None,
-            batch: 64,
-            segments: 1,
-            overhead: 0,
+            ..Sending::default()
         })
     }
 }
@@ -169,16 +136,13 @@ pub fn serve(
                 continue;
             }
         };
-        if !from.contains(&peer.ip().to_canonical()) {
+        let served = if from.contains(&peer.ip().to_canonical()) {
+            serve_one(stream, peer, stop)
+        } else {
             let result = Err("not answered: it is none of the hosts that were named".to_owned());
-            if tell(&Served { from: peer, request: None, result }).is_break() {
-                break;
-            }
-            continue;
-        }
-        if let Some(served) = serve_one(stream, peer, stop)
-            && tell(&served).is_break()
-        {
+            Some(Served { from: peer, request: None, result })
+        };
+        if served.is_some_and(|served| tell(&served).is_break()) {
             break;
         }
     }
@@ -345,7 +309,6 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
 mod tests {
     use super::*;
     use crate::udp::{Receiving, receive};
-    use crate::wire_size::Framing;
     use std::net::Ipv4Addr;
     use testkit::netns::{Namespace, probe};
     use testkit::require;
@@ -384,16 +347,7 @@ mod tests {
     fn what_is_asked_for_is_sent_to_who_asks() {
         let never = AtomicBool::new(false);
         let all = served(&[HERE], || {
-            let receiving = Receiving {
-                address: at(7001),
-                threads: 1,
-                cpus: Vec::new(),
-                buffer: Some(64 << 20),
-                coalesce: false,
-                length: None,
-                once: false,
-                framing: Framing { mtu: 1500, overhead: 0 },
-            };
+            let receiving = Receiving { address: at(7001), buffer: Some(64 << 20), ..Receiving::default() };
             let listening = receiving.listen().expect("a sink");
             let request = Request::new(7001, 32, 4, 2, Duration::from_millis(100));
             let over = AtomicBool::new(false);

@@ -5,7 +5,6 @@ use crate::frames::Played;
 use crate::report::{Rates, Run};
 use crate::supervise::Seen;
 use crate::udp::{Received, Sent};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A rate within this share of what was asked for is held.
@@ -23,15 +22,13 @@ pub struct Asked {
     pub line_rate: Option<u64>,
 }
 
-impl<P> Run<P> {
-    /// Of a sender.
+impl<P: Default> Run<P> {
     pub fn sent(parameters: P, sent: Sent, asked: Asked) -> Run<P> {
         let rates = Rates::of(&sent.counts, sent.time, 0);
         let run = Run::new("udp-send", parameters, &sent.counts, rates, sent.time, sent.seen, asked);
         Run { flows: Some(sent.flows), ..run }
     }
 
-    /// Of a sender of frames.
     pub fn played(parameters: P, played: Played, asked: Asked) -> Run<P> {
         let rates = Rates::of(&played.counts, played.time, 0);
         Run::new("frames", parameters, &played.counts, rates, played.time, played.seen, asked)
@@ -87,19 +84,7 @@ impl<P> Run<P> {
             pps: rates.map(|rates| rates.pps),
             bits_per_second: wire,
             payload_bits_per_second: rates.map(|rates| rates.payload),
-            loss: None,
-            loss_is_complete: None,
-            lost: None,
-            before_first: None,
-            reordered: None,
-            duplicates: None,
-            too_late: None,
-            unnumbered: None,
-            foreign: None,
-            flows: None,
-            socket_drops: None,
-            by_thread: Vec::new(),
-            errors: errors.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
+            errors: errors.into_iter().filter(|(_, count)| *count > 0).collect(),
             rate_held: asked.rate.filter(is_judged).map(is_held),
             line_rate: asked.line_rate,
             line_share: wire.zip(asked.line_rate).map(|(wire, rate)| wire / rate as f64),
@@ -107,6 +92,7 @@ impl<P> Run<P> {
             interrupts_per_second: seen.usage.interrupts_per_second(),
             queues: seen.usage.queues(),
             intervals: seen.intervals,
+            ..Run::default()
         }
     }
 }

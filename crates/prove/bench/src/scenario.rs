@@ -33,36 +33,26 @@ pub mod vlan;
 use crate::namespace::SceneError;
 use report::{Fact, LeftOut, Levels};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 pub use design::{Comparison, Design};
 pub use environment::Environment;
 
-/// Something was not measured.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// A signal asked for the end.
     #[error("interrupted")]
     Interrupted,
-    /// The machine lacks something; what, and how to get it.
     #[error("{0}")]
     Lacks(String),
-    /// The request cannot be met.
     #[error("{0}")]
     Wrong(String),
-    /// It went wrong on the way.
     #[error("{0}")]
     Failed(String),
-    /// A device or its driver does not do this at all: no cell with these levels is tried again.
     #[error("refused: {why}")]
-    Refused {
-        /// What it does not do.
-        levels: Levels,
-        /// Its words.
-        why: String,
-    },
+    Refused { levels: Levels, why: String },
 }
 
 impl From<SceneError> for Error {
@@ -79,23 +69,40 @@ impl From<SceneError> for Error {
     }
 }
 
-/// What every measurement needs.
 #[derive(Clone, Debug)]
 pub struct Tools<'a> {
     /// This program, for what it does as a command.
     pub rxlane: PathBuf,
-    /// How long each measurement takes.
     pub seconds: Duration,
-    /// Set when it should end.
     pub stop: &'a AtomicBool,
+}
+
+impl Tools<'_> {
+    /// Polls until `probe` finds something; `None`: not within `patience`. Error: that of `probe`, or a signal.
+    fn wait_for<T>(
+        &self,
+        patience: Duration,
+        mut probe: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        const POLL: Duration = Duration::from_millis(20);
+        let start = Instant::now();
+        loop {
+            let found = probe()?;
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            if found.is_some() || start.elapsed() > patience {
+                return Ok(found);
+            }
+            sleep(POLL);
+        }
+    }
 }
 
 /// Figures of a cell, by the names of metrics.
 pub type Measured = Vec<(&'static str, f64)>;
 
-/// A measurement.
 pub trait Scenario {
-    /// Its factors, cells and metrics.
     fn design(&self) -> Design;
 
     /// Finds out once what is missing here, and gives the cells that cannot be measured. Error: nothing can be measured.

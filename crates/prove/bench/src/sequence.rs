@@ -10,7 +10,6 @@ pub const JUMP: u64 = 1 << 32;
 
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// A flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The least number that came, or 0 where the beginning was seen.
@@ -24,18 +23,13 @@ pub struct Flow {
     window: Box<[u64; WORDS]>,
 }
 
-/// What a number was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Greater than all before.
     Next,
-    /// Less than one before.
     Reordered,
-    /// It came before.
     Duplicate,
     /// So far behind that nobody knows whether it came before.
     TooLate,
-    /// Too far ahead.
     Implausible,
 }
 
@@ -45,7 +39,6 @@ impl Flow {
         Flow { first: sequence, next: sequence, received: 0, has_ended: false, window: Box::new([0; WORDS]) }
     }
 
-    /// Takes the next datagram.
     pub fn take(&mut self, sequence: u64) -> Seen {
         if sequence >= self.next {
             if sequence - self.next > JUMP {
@@ -67,7 +60,6 @@ impl Flow {
         Seen::Reordered
     }
 
-    /// The sender told that the flow begins.
     pub fn begin(&mut self) {
         if self.first <= JUMP {
             self.first = 0;
@@ -86,12 +78,10 @@ impl Flow {
         true
     }
 
-    /// Datagrams that did not come.
     pub fn missing(&self) -> u64 {
         (self.next - self.first).saturating_sub(self.received)
     }
 
-    /// Datagrams that should have come.
     pub fn expected(&self) -> u64 {
         self.next - self.first
     }
@@ -101,7 +91,6 @@ impl Flow {
         self.first
     }
 
-    /// Whether the sender told how many there were.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-/// Frames processed, by CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processed(BTreeMap<u32, u64>);
 
-/// Reads the counters of this machine.
 pub fn read() -> io::Result<Processed> {
     Ok(parse(&fs::read_to_string("/proc/net/softnet_stat")?))
 }

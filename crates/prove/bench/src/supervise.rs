@@ -44,7 +44,6 @@ impl Drop for EndWhenDropped<'_> {
 /// Hears of each second, and may end it all.
 pub type EachSecond<'a> = dyn FnMut(&Interval) -> ControlFlow<()> + 'a;
 
-/// What is looked at while threads work.
 pub struct Supervisor<'a> {
     /// Set by whoever wants it to end.
     pub stop: &'a AtomicBool,
@@ -54,20 +53,16 @@ pub struct Supervisor<'a> {
     pub is_done: &'a dyn Fn(&Counts) -> bool,
     /// Where threads wait until all are ready, and this one with them: time counts from then on.
     pub ready: Option<&'a Gate>,
-    /// The machine.
     pub machine: Option<Watched>,
     /// Told of each second.
     pub each_second: &'a mut EachSecond<'a>,
 }
 
-/// What was seen.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Second by second.
     pub intervals: Vec<Interval>,
-    /// The machine, while there was something to count.
     pub usage: Usage,
-    /// How long it took.
     pub time: Duration,
 }
 

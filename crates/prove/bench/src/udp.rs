@@ -4,9 +4,9 @@ mod receive;
 mod send;
 
 pub use receive::{Listening, Received, Receiving, receive};
-pub(crate) use send::share_of;
 pub use send::{Sending, Sent, send};
 
+use crate::pin::CpuError;
 use crate::supervise::ThreadError;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
@@ -29,28 +29,14 @@ pub const MOST_FLOWS: usize = 16_384;
 /// Why nothing, or not everything, was sent or received.
 #[derive(Debug, Error)]
 pub enum UdpError {
-    /// A number that makes no sense.
     #[error("{0}")]
     Wrong(String),
-    /// A socket could not be had.
     #[error("cannot {what}: {cause}")]
-    Socket {
-        /// What was tried.
-        what: String,
-        /// What the kernel said.
-        cause: io::Error,
-    },
-    /// No thread could be started.
+    Socket { what: String, cause: io::Error },
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// The thread could not be bound to the CPU.
-    #[error("CPU {cpu} cannot be chosen: {cause}")]
-    Cpu {
-        /// Its number.
-        cpu: u16,
-        /// What the kernel said: `EINVAL` for a CPU that is not there or not allowed.
-        cause: io::Error,
-    },
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
 }
 
 impl UdpError {
@@ -59,7 +45,8 @@ impl UdpError {
         match self {
             UdpError::Wrong(_) => None,
             UdpError::Thread(error) => Some(&error.0),
-            UdpError::Socket { cause, .. } | UdpError::Cpu { cause, .. } => Some(cause),
+            UdpError::Cpu(error) => Some(&error.cause),
+            UdpError::Socket { cause, .. } => Some(cause),
         }
     }
 }
@@ -94,7 +81,6 @@ fn open(address: IpAddr) -> Result<OwnedFd, UdpError> {
     Ok(socket)
 }
 
-/// Whether the call should be made again.
 fn is_again(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
@@ -102,7 +88,6 @@ fn is_again(error: &io::Error) -> bool {
 /// Lets the process have as many descriptors as it may.
 fn raise_descriptors(flows: usize) -> Result<(), UdpError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// Of everything else.
     const OTHERS: u64 = 64;
     let needed = flows as u64 + OTHERS;
     let limit = getrlimit(Resource::Nofile);

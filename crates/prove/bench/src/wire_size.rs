@@ -3,9 +3,7 @@
 /// Preamble and start delimiter (8 bytes) and the gap between frames (12), which no capture shows (IEEE 802.3-2022
 /// clauses 3.1.1 and 4.4.2).
 pub const AROUND: u64 = 20;
-/// Frame check sequence.
 pub const FCS: u64 = 4;
-/// The least frame without FCS.
 pub const LEAST: u64 = 60;
 const MAC_HEADER: u64 = 14;
 const UDP_HEADER: u64 = 8;
@@ -18,7 +16,6 @@ pub const fn of_frame(bytes: u64) -> u64 {
     padded + FCS + AROUND
 }
 
-/// How datagrams become frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// MTU of the line; longer packets are sent in fragments.

@@ -1,7 +1,6 @@
 //! Nothing is allocated for a datagram, neither sent nor received.
 
 use rxlane_bench::udp::{self, Receiving, Sending};
-use rxlane_bench::wire_size::Framing;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -19,28 +18,20 @@ fn allocations(count: u64, segments: u16) -> u64 {
     let before = allocations::of_all_threads();
     let receiving = Receiving {
         address: SocketAddr::from(([127, 0, 0, 1], 9100)),
-        threads: 1,
-        cpus: Vec::new(),
         buffer: Some(64 << 20),
         coalesce: segments > 1,
         length: Some(Duration::from_secs(30)),
         once: true,
-        framing: Framing { mtu: 1500, overhead: 0 },
+        ..Receiving::default()
     };
     let sending = Sending {
         targets: vec![receiving.address],
-        source: None,
         first_port: Some(9200),
         ports: 8,
-        threads: 1,
-        cpus: Vec::new(),
         payload: 100,
-        rate: None,
-        length: None,
         count: Some(count),
-        batch: 64,
         segments,
-        overhead: 0,
+        ..Sending::default()
     };
     let stop = AtomicBool::new(false);
     let go_on = || |_: &_| ControlFlow::Continue(());

@@ -8,15 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What lists and maps are of.
 pub trait Bounded {
     /// Its name in a sentence, in the plural.
     const WHAT: &'static str;
-    /// As many at most.
     const MOST: usize;
 }
 
-/// A list of something.
 pub fn list<'de, T: Deserialize<'de> + Bounded, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     from.deserialize_seq(List(PhantomData))
 }

@@ -23,30 +23,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use verdicts::{Change, VerdictRow};
 
-/// The name of the form.
 pub const SCHEMA: &str = "rxlane.bench-compare/1";
 /// The greatest chance at which figures are enough.
 pub const CHANCE: f64 = 0.05;
 
-/// What is held against what.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared<'r> {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// The scenario of both.
     pub scenario: String,
     /// Medians that differ by less do not count as different.
     pub tie: f64,
-    /// What follows from all of it.
     pub conclusion: Conclusion,
     /// What makes it worth less, in sentences, where whoever words the result has made them.
     pub warnings: Vec<String>,
-    /// In what the runs differ.
     #[serde(skip)]
     pub differences: Vec<Difference>,
-    /// Every figure.
     pub rows: Vec<Row<'r>>,
-    /// Every verdict that both have.
     pub verdicts: Vec<VerdictRow<'r>>,
     /// Answers of which one or both are there.
     pub facts: Vec<FactRow>,
@@ -55,72 +48,52 @@ pub struct Compared<'r> {
 /// Something in which two runs differ, and its value in each; `None`: it has none, or it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What.
     pub of: Aspect,
-    /// In the first.
     pub before: Option<String>,
     /// In the second.
     pub after: Option<String>,
 }
 
-/// What two runs may differ in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aspect {
-    /// The model of the CPUs.
     CpuModel,
-    /// The number of CPUs.
     CpuCount,
-    /// The kernel.
     Kernel,
-    /// The version of rxlane.
     Version,
-    /// A parameter.
     Parameter(String),
 }
 
-/// A figure of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row<'r> {
-    /// The cell.
     pub levels: &'r Levels,
     /// The same in words, which all rows of the cell share.
     #[serde(serialize_with = "as_text")]
     pub cell: Rc<str>,
-    /// Word of the metric.
     pub metric: &'r str,
-    /// The figures of the first.
     pub before: Option<Spread>,
-    /// The figures of the second.
     pub after: Option<Spread>,
     /// Median of the second over that of the first.
     pub ratio: Option<f64>,
     /// The chance that equal runs do not overlap, with so many figures.
     pub chance: Option<f64>,
-    /// What follows.
     pub outcome: Outcome,
     /// Whether the change is a good one; `None` where there is none, or nobody knows.
     pub better: Option<bool>,
 }
 
-/// What follows of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Nothing that chance or the state of the machine could not have done.
     WithinNoise,
-    /// More than before.
     More,
-    /// Less than before.
     Less,
-    /// Too few figures to say.
     TooFew,
     /// The second has none.
     OnlyBefore,
-    /// The first has none.
     OnlyAfter,
 }
 
-/// What follows from all figures and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
@@ -149,19 +122,14 @@ impl Conclusion {
     }
 }
 
-/// An answer of both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FactRow {
-    /// What was asked.
     pub question: String,
-    /// The answer of the first.
     pub before: Option<String>,
-    /// The answer of the second.
     pub after: Option<String>,
 }
 
 impl FactRow {
-    /// Whether both have answers, and different ones.
     pub fn is_changed(&self) -> bool {
         self.before.is_some() && self.after.is_some() && self.before != self.after
     }
@@ -229,7 +197,6 @@ fn differences(before: &Report, after: &Report) -> Vec<Difference> {
     of_machine.into_iter().chain(parameters).filter_map(difference).collect()
 }
 
-/// Figures of a metric of a cell.
 #[derive(Default)]
 struct Pair<'r> {
     before: Option<&'r Figures>,

@@ -5,21 +5,17 @@ use kernel::cpu::{Ticks, usage};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// From a time on.
 pub struct CpuTime(Option<(Instant, BTreeMap<u32, Ticks>)>);
 
 /// CPU time of all that ran on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// Seconds of all CPUs.
     pub all: f64,
-    /// Of that, in programs.
     pub user: f64,
     /// Of that, in the kernel, but for interrupts.
     pub system: f64,
     /// Of that, in soft interrupts.
     pub softirq: f64,
-    /// Seconds that it lasted.
     pub lasted: f64,
 }
 
@@ -29,14 +25,12 @@ impl Spent {
         self.all / self.lasted
     }
 
-    /// The same in soft interrupts.
     pub fn busy_with_softirq(&self) -> f64 {
         self.softirq / self.lasted
     }
 }
 
 impl CpuTime {
-    /// From now on.
     pub fn start() -> CpuTime {
         CpuTime(usage().ok().map(|ticks| (Instant::now(), ticks)))
     }

@@ -6,30 +6,20 @@ use std::collections::BTreeMap;
 /// All of it. The first level of a factor is what others are compared with.
 #[derive(Clone, Debug, Default)]
 pub struct Design {
-    /// The scenario's word.
     pub name: &'static str,
-    /// What it measures, for a heading.
     pub title: &'static str,
     /// Options besides rounds and seconds, by name.
     pub parameters: BTreeMap<String, String>,
-    /// What differs between cells.
     pub factors: Vec<Factor>,
-    /// What is measured of each.
     pub metrics: Vec<Metric>,
-    /// All cells, in the order of tables.
     pub cells: Vec<Levels>,
-    /// Which cells are compared with which others.
     pub comparisons: Vec<Comparison>,
 }
 
-/// A cell that is compared with another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// By this metric.
     pub metric: &'static str,
-    /// The cell.
     pub cell: Levels,
-    /// The other.
     pub baseline: Levels,
 }
 
@@ -47,7 +37,6 @@ pub(super) fn levels(text: &str) -> Levels {
     pairs.map(|(factor, level)| (factor.to_owned(), level.to_owned())).collect()
 }
 
-/// Parameters by name.
 pub(super) fn parameters<const N: usize>(of: [(&str, String); N]) -> BTreeMap<String, String> {
     of.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -70,6 +59,7 @@ pub(super) fn crossed<'f>(factors: impl IntoIterator<Item = &'f Factor>) -> Vec<
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::{Scenario, pppoe::Pppoe, pps::Pps, steer::Steer, vlan::Vlan};
     use super::*;
 
     #[test]
@@ -77,6 +67,12 @@ pub(super) mod tests {
         let of = |name: &str, levels: [&str; 2]| Factor::new(name, &levels.map(|level| (level, "")));
         let cells = crossed(&[of("a", ["1", "2"]), of("b", ["x", "y"])]);
         assert_eq!(cells, ["a=1 b=x", "a=1 b=y", "a=2 b=x", "a=2 b=y"].map(levels));
+    }
+
+    #[test]
+    fn every_design_is_whole() {
+        let pps = Pps { payload: 32, flows: 16 };
+        [Vlan.design(), pps.design(), Pppoe.design(), Steer::new(7).design()].iter().for_each(check);
     }
 
     /// Every cell has every factor, and every comparison is between cells and by a metric of the scenario.

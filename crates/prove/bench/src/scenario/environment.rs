@@ -15,10 +15,8 @@ const IDLE: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Flat")]
 pub struct Environment {
-    /// Kernel and CPUs.
     #[serde(flatten)]
     pub machine: Machine,
-    /// Version of rxlane.
     pub rxlane: String,
     /// Whether the CPUs say that a hypervisor runs them.
     pub virtualised: Option<bool>,
@@ -76,7 +74,6 @@ pub struct IdleCheck {
 }
 
 impl IdleCheck {
-    /// Before the first round.
     pub fn new() -> IdleCheck {
         IdleCheck { watched: Watched::cpus_alone(), busy: Vec::new() }
     }

@@ -36,10 +36,8 @@ const KERNEL_TRUNK: &str = "trunk-8021q";
 const RXLANE_TRUNK: &str = "trunk-rxlane";
 const TRUNKS: [&str; 2] = [KERNEL_TRUNK, RXLANE_TRUNK];
 
-/// The scenario.
 #[derive(Debug)]
 pub struct Forward {
-    /// Flows each way.
     pub flows: u16,
     /// NICs that are joined: none, one cable for the trunk alone, or two.
     pub cables: Vec<Cable>,
@@ -195,7 +193,6 @@ fn measure(router: &Router, cell: &Levels, tools: &Tools<'_>) -> Result<Measured
     Ok(measured)
 }
 
-/// The moderation of a NIC as it is.
 fn as_found(nic: &str) -> Fact {
     let output = Command::new("ethtool").args(["-c", nic]).output().map(|output| output.stdout);
     let output = output.map(|output| String::from_utf8_lossy(&output).into_owned()).unwrap_or_default();
@@ -207,7 +204,6 @@ fn as_found(nic: &str) -> Fact {
 /// A cell of which the sender was the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SenderLimited<'r> {
-    /// The cell.
     pub levels: &'r Levels,
     /// Packets a second that were sent, and not lost: the median.
     pub sent: f64,

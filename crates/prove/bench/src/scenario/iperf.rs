@@ -5,15 +5,12 @@ use super::program::{Running, output};
 use super::{Error, Tools};
 use serde_json::Value;
 use std::fs;
-use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where it listens, and how long that may take: on an emulated machine that others load, many seconds.
 const PORT: u16 = 5201;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// Payload, bit/s.
@@ -37,32 +34,21 @@ pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<
     read(&output(&mut client, tools.seconds, tools.stop)?)
 }
 
-/// Waits until the server listens.
 fn listening(pair: &Pair, tools: &Tools<'_>) -> Result<(), Error> {
     // State 0A is LISTEN (include/net/tcp_states.h).
-    let port = format!(":{PORT:04X} ");
-    let start = Instant::now();
+    let port = format!(":{PORT:04X}");
     let listens = || {
         let files = ["tcp", "tcp6"].map(|file| format!("/proc/thread-self/net/{file}"));
         let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
         texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).any(|line| {
-            line.split_whitespace().nth(1).is_some_and(|local| format!("{local} ").ends_with(&port))
-                && line.split_whitespace().nth(3) == Some("0A")
+            let mut words = line.split_whitespace().skip(1);
+            words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
         })
     };
-    while !pair.far.inside(listens)? {
-        if tools.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        if start.elapsed() > PATIENCE {
-            return Err(Error::Failed(format!(
-                "iperf3 -s does not listen on port {PORT} after {} s",
-                PATIENCE.as_secs()
-            )));
-        }
-        sleep(Duration::from_millis(10));
-    }
-    Ok(())
+    let seconds = PATIENCE.as_secs();
+    tools
+        .wait_for(PATIENCE, || Ok(pair.far.inside(listens)?.then_some(())))?
+        .ok_or_else(|| Error::Failed(format!("iperf3 -s does not listen on port {PORT} after {seconds} s")))
 }
 
 fn read(said: &[u8]) -> Result<Transfer, Error> {

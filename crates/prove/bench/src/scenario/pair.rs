@@ -16,9 +16,7 @@ pub(crate) const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4A
 /// Two network namespaces with a veth pair between them; removed when this is dropped.
 #[derive(Debug)]
 pub struct Pair {
-    /// Where it is sent.
     pub near: Namespace,
-    /// Where it arrives.
     pub far: Namespace,
 }
 
@@ -42,13 +40,11 @@ impl Pair {
         Ok(Pair::between(("near", WAN), ("far", WAN), queues, mtu)?)
     }
 
-    /// Both ends, with their addresses.
     pub(crate) fn ends(&self) -> [(&Namespace, Ipv4Addr); 2] {
         let [near, far] = ADDRESSES;
         [(&self.near, near), (&self.far, far)]
     }
 
-    /// Gives an interface of either end its address.
     pub(crate) fn give_addresses(&self, interface: &str) -> Result<(), Error> {
         for (end, address) in self.ends() {
             end.ip(&["addr", "add", &format!("{address}/24"), "dev", interface])?;
@@ -56,7 +52,6 @@ impl Pair {
         Ok(())
     }
 
-    /// TSO, GSO and GRO of both ends off.
     pub(crate) fn without_offloads(&self) -> Result<(), Error> {
         for (end, _) in self.ends() {
             end.run("ethtool", &["-K", WAN, "tso", "off", "gso", "off", "gro", "off"])?;

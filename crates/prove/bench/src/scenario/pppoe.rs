@@ -25,7 +25,6 @@ const PINGS: &str = "200";
 const FIRST: &str = "10";
 const INTERVAL: &str = "0.002";
 
-/// Name of the level, text.
 const PATHS: [(&str, &str); 6] = [
     ("bare-off", "the bare line without offloads"),
     ("bare", "the bare line"),
@@ -37,7 +36,6 @@ const PATHS: [(&str, &str); 6] = [
 const KERNEL: &str = "kernel";
 const USER: &str = "user";
 
-/// The scenario.
 #[derive(Debug, Default)]
 pub struct Pppoe;
 
@@ -164,11 +162,6 @@ fn mean_of(said: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_design_is_whole() {
-        super::super::design::tests::check(&Pppoe.design());
-    }
 
     #[test]
     fn the_mean_is_the_second_time() {

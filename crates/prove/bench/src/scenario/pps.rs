@@ -22,12 +22,10 @@ use crate::pin;
 
 const MTU: u16 = 1500;
 
-/// The scenario.
 #[derive(Debug)]
 pub struct Pps {
     /// Bytes of payload.
     pub payload: u16,
-    /// Flows.
     pub flows: u16,
 }
 
@@ -35,7 +33,6 @@ fn number(cell: &Levels, factor: &str) -> u16 {
     level(cell, factor).parse().unwrap_or(1)
 }
 
-/// Factors that both kinds have.
 fn senders() -> Factor {
     Factor::new("senders", &[("1", "one sender"), ("2", "two senders"), ("4", "four senders")])
 }
@@ -44,7 +41,6 @@ fn receivers() -> Factor {
     Factor::new("receivers", &[("1", "one receiver"), ("2", "two receivers")])
 }
 
-/// Metrics that both kinds have.
 fn metrics() -> Vec<Metric> {
     vec![
         Metric::new("received", "Datagrams that programs received", "packets/s", MORE),
@@ -123,13 +119,5 @@ impl Scenario for Pps {
             measured.extend([("cpu", spent.busy()), ("softirq", spent.busy_with_softirq())]);
         }
         Ok(measured)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_design_is_whole() {
-        super::super::design::tests::check(&super::Scenario::design(&super::Pps { payload: 32, flows: 16 }));
     }
 }

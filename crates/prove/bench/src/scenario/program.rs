@@ -44,7 +44,6 @@ fn not_started(command: &Command, cause: io::Error) -> Error {
 pub struct Running(Child);
 
 impl Running {
-    /// Starts it.
     pub fn start(command: &mut Command) -> Result<Running, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map(Running).map_err(|cause| not_started(command, cause))
@@ -111,7 +110,6 @@ impl Running {
         }
     }
 
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }

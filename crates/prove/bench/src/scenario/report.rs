@@ -7,84 +7,67 @@ use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The name of the form.
 pub const SCHEMA: &str = "rxlane.bench-scenario/1";
 
 /// Level by factor: what a cell is.
 pub type Levels = BTreeMap<String, String>;
 
-/// Of a metric: more is better.
 pub(super) const MORE: Option<bool> = Some(true);
-/// Of a metric: less is better.
 pub(super) const LESS: Option<bool> = Some(false);
 
-/// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
     /// What was measured: `vlan`, `steer`.
     pub scenario: String,
-    /// The same in words.
     pub title: String,
     /// When it began, UTC (RFC 3339).
     pub began: String,
-    /// Where.
     pub machine: Environment,
     /// What was asked for, by name.
     #[serde(deserialize_with = "map")]
     pub parameters: BTreeMap<String, String>,
-    /// Rounds that were begun.
     pub rounds: u32,
     /// Whether all rounds that were asked for are whole.
     pub complete: bool,
     /// What differs between cells, in the order in which it is shown.
     #[serde(deserialize_with = "list")]
     pub factors: Vec<Factor>,
-    /// What was measured of each cell.
     #[serde(deserialize_with = "list")]
     pub metrics: Vec<Metric>,
-    /// The cells.
     #[serde(deserialize_with = "list")]
     pub cells: Vec<Cell>,
-    /// Cells that this machine cannot measure.
     #[serde(deserialize_with = "list")]
     pub left_out: Vec<LeftOut>,
     /// What was found out once.
     #[serde(deserialize_with = "list")]
     pub facts: Vec<Fact>,
-    /// How cells compare.
     #[serde(deserialize_with = "list")]
     pub verdicts: Vec<Verdict>,
     /// What else is to be said of them, in sentences.
     #[serde(default, deserialize_with = "list")]
     pub remarks: Vec<String>,
-    /// What makes them worth less.
     #[serde(deserialize_with = "list")]
     pub warnings: Vec<String>,
 }
 
-/// Something that differs between cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Its word.
     pub name: String,
     /// What it can be; the first is what others are compared with.
     #[serde(deserialize_with = "list")]
     pub levels: Vec<Level>,
 }
 
-/// What a factor can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
-    /// Its word.
     pub name: String,
     /// The same in words, for sentences; empty where there is nothing to say.
     pub text: String,
 }
 
 impl Factor {
-    /// A factor, its levels with their texts.
     pub fn new(name: &str, levels: &[(&str, &str)]) -> Factor {
         let level =
             |(name, text): &(&str, &str)| Level { name: (*name).to_owned(), text: (*text).to_owned() };
@@ -97,12 +80,9 @@ impl Factor {
     }
 }
 
-/// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its word.
     pub name: String,
-    /// The same in words.
     pub title: String,
     /// `bit/s`, `packets/s`, `s/GB`, `s`, `B`, `CPUs`, `per 1000 packets`; empty for a share of one.
     pub unit: String,
@@ -114,7 +94,6 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A metric.
     pub fn new(name: &str, title: &str, unit: &str, more_is_better: Option<bool>) -> Metric {
         let [name, title, unit] = [name, title, unit].map(str::to_owned);
         Metric { name, title, unit, more_is_better, whole_machine: false }
@@ -127,21 +106,16 @@ impl Metric {
     }
 }
 
-/// A cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its levels.
     #[serde(deserialize_with = "map")]
     pub levels: Levels,
-    /// Its figures, by metric.
     #[serde(deserialize_with = "map")]
     pub figures: BTreeMap<String, Figures>,
-    /// Rounds in which it could not be measured.
     #[serde(deserialize_with = "list")]
     pub failures: Vec<Failure>,
 }
 
-/// Figures of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Raw")]
 pub struct Figures {
@@ -172,26 +146,19 @@ impl From<Raw> for Figures {
 pub struct Failure {
     /// Its number, from 0.
     pub round: u32,
-    /// Why.
     pub why: String,
 }
 
-/// Cells that were not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Those with these levels.
     #[serde(deserialize_with = "map")]
     pub levels: Levels,
-    /// Why.
     pub why: String,
 }
 
-/// Something that is the same each time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What was asked.
     pub question: String,
-    /// The answer.
     pub answer: String,
 }
 
@@ -232,12 +199,10 @@ impl Figures {
 }
 
 impl Report {
-    /// The cell with these levels.
     pub fn cell(&self, levels: &Levels) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.levels == *levels)
     }
 
-    /// The figures of a cell.
     pub fn figures(&self, levels: &Levels, metric: &str) -> Option<&Figures> {
         self.cell(levels)?.figures.get(metric)
     }

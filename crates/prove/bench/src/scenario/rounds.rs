@@ -10,31 +10,24 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often, and which cells.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Rounds.
     pub rounds: u32,
     /// Factors of which only some levels are measured.
     pub only: Vec<(String, Vec<String>)>,
 }
 
-/// What is being measured.
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
-    /// Measurements that are over.
     pub done: usize,
-    /// All.
     pub all: usize,
     /// Number of the round, from 1.
     pub round: u32,
-    /// The cell in words.
     pub cell: &'a str,
     /// How long the rest takes, where that is known.
     pub left: Option<Duration>,
 }
 
-/// What makes figures worth less.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
     /// The CPUs were busy before the first round, for this share of their time.
@@ -43,13 +36,9 @@ pub enum Warning {
     BusyBetween(Vec<u32>, f64),
     /// It ended before all of so many rounds were whole.
     Incomplete(u32),
-    /// Measurements failed.
     Failures {
-        /// So many.
         failures: usize,
-        /// In so many cells.
         cells: usize,
-        /// Of so many.
         of: usize,
     },
     /// Rounds are too few to show how far figures vary.
@@ -59,9 +48,7 @@ pub enum Warning {
 /// A report, with neither sentences of verdicts nor warnings, and what these are about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The report.
     pub report: Report,
-    /// What makes its figures worth less.
     pub warnings: Vec<Warning>,
 }
 
@@ -73,7 +60,6 @@ impl Selection {
         self.only.iter().all(is_one)
     }
 
-    /// As options.
     fn options(&self) -> String {
         let each = self.only.iter().map(|(factor, levels)| format!("--level {factor}={}", levels.join(",")));
         each.collect::<Vec<_>>().join(" ")
@@ -167,7 +153,6 @@ fn covers(left: &LeftOut, cell: &Levels) -> bool {
     left.levels.iter().all(|(factor, level)| cell.get(factor) == Some(level))
 }
 
-/// What is known of the cells so far.
 struct Found {
     cells: Vec<Cell>,
     /// By cell and metric, one a round.
@@ -235,7 +220,6 @@ impl Found {
         self.raw.iter().all(BTreeMap::is_empty)
     }
 
-    /// Takes what a cell gave in a round.
     fn add(&mut self, at: usize, round: u32, measured: Result<Measured, Error>) -> Result<(), Error> {
         self.rounds = round + 1;
         match measured {

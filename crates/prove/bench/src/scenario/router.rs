@@ -10,12 +10,11 @@ pub use frame::PAYLOAD;
 use super::program::Running;
 use super::{Error, Tools};
 use crate::frames::{Frames, Played, Playing, play};
-use crate::namespace::{Folder, Lent, Namespace};
+use crate::namespace::{BorrowedNic, Folder, Namespace};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// The first line: its end, and the router's.
 const LINE: &str = "line0";
 pub const ROUTER: &str = "wan0";
 /// The second line: this end on the router, the other where the first line is.
@@ -44,12 +43,10 @@ impl Lines {
     }
 }
 
-/// A way through the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// In on the first line, out on the second.
     There,
-    /// The other way.
     Back,
 }
 
@@ -70,12 +67,11 @@ pub struct Router {
     /// The interfaces below, and those at the other ends; the same one twice on a trunk.
     ports: [String; 2],
     stations: [String; 2],
-    /// Frames there, and back.
     frames: [Frames; 2],
     /// Dropped before the folder with their sockets, and all before the namespaces.
     links: Vec<Running>,
     folders: Vec<Folder>,
-    lent: Vec<Lent>,
+    borrowed: Vec<BorrowedNic>,
     line: Namespace,
     router: Namespace,
 }
@@ -85,15 +81,11 @@ pub struct Router {
 pub struct Passed {
     /// Whether the interface is the router's, and not of those that send and receive.
     pub is_routers: bool,
-    /// The interface.
     pub interface: String,
-    /// Name of the counter.
     pub counter: &'static str,
-    /// Its value.
     pub frames: u64,
 }
 
-/// When sending ends.
 #[derive(Clone, Copy, Debug)]
 enum Until {
     Elapsed(Duration),
@@ -111,11 +103,11 @@ impl Router {
             frames: [Frames::new(), Frames::new()],
             links: Vec::new(),
             folders: Vec::new(),
-            lent: Vec::new(),
+            borrowed: Vec::new(),
             line: Namespace::new("line")?,
             router: Namespace::new("router")?,
         };
-        router.join(lines, cables)?;
+        router.join(lines, cables, tools)?;
         router.make_legs(lines, tools)?;
         router.give_addresses()?;
         forward(&router.router)?;
@@ -124,10 +116,10 @@ impl Router {
     }
 
     /// Joins the router's interfaces with those at the other end.
-    fn join(&mut self, lines: Lines, cables: &[Cable]) -> Result<(), Error> {
+    fn join(&mut self, lines: Lines, cables: &[Cable], tools: &Tools<'_>) -> Result<(), Error> {
         for at in 0..if lines.is_trunk() { 1 } else { 2 } {
             if let Some(cable) = cables.get(at) {
-                self.lent.extend(cable.plug(&self.line, &self.router)?);
+                self.borrowed.extend(cable.plug(&self.line, &self.router, tools)?);
                 (self.stations[at], self.ports[at]) = (cable.line.clone(), cable.router.clone());
             } else {
                 self.router.veth(&self.ports[at], (&self.line, &self.stations[at]), QUEUES, MTU)?;
@@ -139,12 +131,10 @@ impl Router {
         Ok(())
     }
 
-    /// Where it is.
     pub fn namespace(&self) -> &Namespace {
         &self.router
     }
 
-    /// Its interfaces on which frames arrive, each once.
     pub fn ports(&self) -> impl Iterator<Item = &str> {
         let count = if self.ports[0] == self.ports[1] { 1 } else { 2 };
         self.ports.iter().take(count).map(String::as_str)
@@ -185,12 +175,12 @@ impl Router {
     }
 
     /// Sets one of the interfaces down and up again, as whoever has a stalled NIC does.
-    pub fn restart(&self, passed: &Passed) -> Result<(), Error> {
+    pub fn restart(&self, passed: &Passed, tools: &Tools<'_>) -> Result<(), Error> {
         let namespace = if passed.is_routers { &self.router } else { &self.line };
         for state in ["down", "up"] {
             namespace.ip(&["link", "set", "dev", &passed.interface, state])?;
         }
-        cable::await_carrier(namespace, &passed.interface)?;
+        cable::await_carrier(namespace, &passed.interface, tools)?;
         // What was permanent went when the interface did.
         self.set_neighbours()
     }
@@ -232,7 +222,7 @@ impl Router {
             rate,
             length,
             count,
-            overhead: 0,
+            ..Playing::default()
         };
         let played =
             self.line.inside(|| play(&playing, None, tools.stop, &mut |_| ControlFlow::Continue(())))?;

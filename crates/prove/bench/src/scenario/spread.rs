@@ -2,16 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How figures are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle one, or the mean of the two in the middle.
     pub median: f64,
-    /// The least.
     pub least: f64,
-    /// The greatest.
     pub most: f64,
-    /// How many they are.
     #[serde(default)]
     pub count: usize,
 }

@@ -26,17 +26,14 @@ const CPU_SHARES: [&str; 16] = [
     "share_9", "share_10", "share_11", "share_12", "share_13", "share_14", "share_15",
 ];
 
-/// The scenario.
 #[derive(Debug)]
 pub struct Steer {
-    /// Flows on the line.
     flows: u16,
     /// CPUs that there are; the first receives.
     cpus: Vec<u16>,
 }
 
 impl Steer {
-    /// With so many flows.
     pub fn new(flows: u16) -> Steer {
         Steer { flows, cpus: pin::allowed() }
     }
@@ -148,12 +145,4 @@ impl Scenario for Steer {
 
 fn read_softnet() -> Result<softnet::Processed, Error> {
     softnet::read().map_err(|error| Error::Failed(format!("/proc/net/softnet_stat: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_design_is_whole() {
-        super::super::design::tests::check(&super::Scenario::design(&super::Steer::new(7)));
-    }
 }

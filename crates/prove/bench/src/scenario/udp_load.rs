@@ -20,10 +20,8 @@ use std::time::Duration;
 
 /// What is on its way when the sender ends is waited for.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
-/// Room in each socket of the sink, bytes.
 const BUFFER: usize = 4 << 20;
 
-/// Datagrams as fast as they go.
 #[derive(Clone, Debug)]
 pub struct UdpLoad {
     /// Bytes of payload.
@@ -32,18 +30,14 @@ pub struct UdpLoad {
     pub senders: (u16, Vec<u16>),
     /// Threads that receive, each with a socket, and their CPUs.
     pub receivers: (u16, Vec<u16>),
-    /// Flows.
     pub flows: u16,
     /// Whether sockets take several datagrams as one (UDP GRO).
     pub coalesce: bool,
-    /// MTU of the line.
     pub mtu: u16,
 }
 
-/// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delivered {
-    /// Datagrams a second that programs received.
     pub per_second: f64,
     /// Datagrams a second that were sent; where they have numbers by the sink's clock, as what was received.
     pub sent_per_second: f64,
@@ -102,17 +96,12 @@ impl UdpLoad {
         let sending = Sending {
             targets: vec![SocketAddr::from((far, PORT))],
             source: Some(near.into()),
-            first_port: None,
             ports: self.flows,
             threads,
             cpus,
             payload: self.payload,
-            rate: None,
             length: Some(tools.seconds),
-            count: None,
-            batch: 64,
-            segments: 1,
-            overhead: 0,
+            ..Sending::default()
         };
         udp::send(&sending, Watched::cpus_alone(), tools.stop, &mut |_| ControlFlow::Continue(()))
     }
@@ -125,9 +114,8 @@ impl UdpLoad {
             cpus,
             buffer: Some(BUFFER),
             coalesce: self.coalesce,
-            length: None,
-            once: false,
             framing: Framing { mtu: self.mtu.into(), overhead: 0 },
+            ..Receiving::default()
         };
         let listening = receiving.listen()?;
         // Who waits for it is there as long as this thread is.

@@ -13,13 +13,11 @@ pub const LEAST_ROUNDS: usize = 3;
 /// The greatest chance at which rounds that do not all say the same still agree.
 const CHANCE: f64 = 0.05;
 
-/// How a cell compares with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// At least 1.3 times, and the rounds agree that it is more; or some in every round where the other has none.
     More,
-    /// The other way round.
     Less,
     /// The median is less than 1.3 times away.
     Tie,
@@ -29,21 +27,16 @@ pub enum Outcome {
     Unknown,
 }
 
-/// A comparison with its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// By this metric.
     pub metric: String,
-    /// The cell.
     #[serde(deserialize_with = "map")]
     pub cell: Levels,
-    /// The other.
     #[serde(deserialize_with = "map")]
     pub baseline: Levels,
     /// The cell's figure over the other's, of each round that has both; that of nothing and nothing is 1, and of something and
     /// nothing there is none.
     pub ratio: Option<Spread>,
-    /// What it means.
     pub outcome: Outcome,
     /// The sentence, where whoever words the report has made it.
     pub text: String,
@@ -91,7 +84,6 @@ impl Ratios {
         (all.len() - all.iter().filter(agrees).count(), all.len())
     }
 
-    /// What they mean.
     pub fn outcome(&self) -> Outcome {
         let (against, rounds) = self.against();
         match Spread::of(self.comparable()) {
@@ -133,14 +125,11 @@ pub(super) fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict>
 pub struct Subject {
     /// The metric, and behind it in brackets what both cells have in common.
     pub title: String,
-    /// What the cell has alone.
     pub this: String,
-    /// What the other has alone.
     pub other: String,
 }
 
 impl Subject {
-    /// Of two cells.
     pub fn of(report: &Report, metric: &str, cell: &Levels, baseline: &Levels) -> Subject {
         let title =
             report.metrics.iter().find(|known| known.name == metric).map_or(metric, |known| &known.title);

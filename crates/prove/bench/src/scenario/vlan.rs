@@ -18,7 +18,6 @@ use crate::pin;
 /// Of the IP packets of all cells; of the pair below, with room for two tags.
 const MTU: u16 = 1500;
 const BELOW: u16 = MTU + 8;
-/// The interface with tags.
 const TAGGED: &str = "sub0";
 /// Bytes of payload and number of flows of the datagrams: 18 bytes make a frame of 64 without tags.
 const PAYLOAD: usize = 18;
@@ -35,7 +34,6 @@ const TAGS: [(&str, &str, Stack); 4] = [
     ("q+q", "two tags (0x8100, 0x8100)", &[("q", 100), ("q", 200)]),
 ];
 
-/// The scenario.
 #[derive(Debug, Default)]
 pub struct Vlan;
 
@@ -159,7 +157,6 @@ fn datagrams() -> UdpLoad {
     }
 }
 
-/// The interfaces on the pair at both ends.
 struct Line {
     /// Dropped before the folder with their sockets.
     _links: Vec<Running>,
@@ -220,12 +217,4 @@ fn by_kernel(pair: &Pair, tags: &[(&str, u16)]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_design_is_whole() {
-        super::super::design::tests::check(&super::Scenario::design(&super::Vlan));
-    }
 }

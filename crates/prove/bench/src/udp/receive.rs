@@ -1,11 +1,11 @@
 //! The sink.
 
-use super::{MOST_FLOWS, UdpError, failed, is_again, open};
+use super::{MOST_FLOWS, PORT, UdpError, failed, is_again, open};
 use crate::counts::{Counts, Shared, Span};
 use crate::machine::Watched;
 use crate::pace::sharpen_sleeps;
 use crate::payload::{self, FlowId, Header, Kind, Read};
-use crate::pin::pin;
+use crate::pin::{cpu_of, pin};
 use crate::report::Interval;
 use crate::sequence::{Flow, Seen as Order};
 use crate::supervise::{EachSecond, Seen, Supervisor};
@@ -40,7 +40,6 @@ const DENSE: Duration = Duration::from_micros(20);
 /// than what comes finds full batches for ever.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// What to receive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receiving {
     /// Where; an unspecified IPv6 address takes IPv4 as well.
@@ -53,24 +52,18 @@ pub struct Receiving {
     pub buffer: Option<usize>,
     /// Whether the kernel may give several datagrams as one (UDP GRO).
     pub coalesce: bool,
-    /// For how long.
     pub length: Option<Duration>,
     /// Whether it ends when all flows that were heard of have ended.
     pub once: bool,
-    /// How datagrams become frames.
     pub framing: Framing,
 }
 
-/// Sockets in which datagrams wait already.
 #[derive(Debug)]
 pub struct Listening(Vec<OwnedFd>);
 
-/// What was received.
 #[derive(Debug)]
 pub struct Received {
-    /// What was counted, by all threads.
     pub counts: Counts,
-    /// Datagrams of each thread.
     pub by_thread: Vec<u64>,
     /// When something came; `None`: nothing did.
     pub span: Option<Span>,
@@ -80,11 +73,9 @@ pub struct Received {
     pub socket_drops: Option<u64>,
     /// Bytes that could wait in each socket, as the kernel counts them.
     pub buffer: usize,
-    /// What was seen meanwhile.
     pub seen: Seen,
 }
 
-/// What a thread received.
 struct Taken {
     counts: Counts,
     span: Option<Span>,
@@ -104,12 +95,11 @@ pub fn receive(
     let drops = || sockets.iter().map(|socket| Some(u64::from(udp::drops(socket).ok()?))).sum();
     // Whoever sends from then on is not heard any more, and has no beginning in the counts.
     let all_ended = AtomicBool::new(false);
-    let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
-        receiving,
-        socket,
-        all_ended: &all_ended,
-        cpu: receiving.cpus.get(number % receiving.cpus.len().max(1)).copied(),
-    });
+    let jobs = sockets.iter().enumerate().collect();
+    let take = |(number, socket): (usize, &OwnedFd), end: &AtomicBool, shared: &Shared| {
+        pin(cpu_of(&receiving.cpus, number))?;
+        take(receiving, socket, (end, &all_ended), shared)
+    };
     let once = Once::default();
     let is_done = |counts: &Counts| {
         let is_done = receiving.once && once.is_done(counts);
@@ -119,7 +109,7 @@ pub fn receive(
     let each_second = &mut |interval: &Interval| each_second(interval);
     let length = receiving.length;
     let supervisor = Supervisor { stop, length, is_done: &is_done, ready: None, machine, each_second };
-    let (taken, seen) = supervisor.run(jobs.collect(), Job::run)?;
+    let (taken, seen) = supervisor.run(jobs, take)?;
     let spans = taken.iter().filter_map(|taken| Some((taken.span?, taken.counts.packets)));
     let span = Span::of_all(&spans.collect::<Vec<_>>());
     let counts = taken.iter().fold(Counts::default(), |sum, taken| sum.plus(&taken.counts));
@@ -167,6 +157,22 @@ impl Once {
                 self.0.set(Some((Instant::now(), *counts)));
                 false
             }
+        }
+    }
+}
+
+impl Default for Receiving {
+    /// By one thread on [`PORT`], until somebody ends it.
+    fn default() -> Receiving {
+        Receiving {
+            address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)),
+            threads: 1,
+            cpus: Vec::new(),
+            buffer: None,
+            coalesce: false,
+            length: None,
+            once: false,
+            framing: Framing { mtu: 1500, overhead: 0 },
         }
     }
 }
@@ -229,56 +235,46 @@ impl Receiving {
     }
 }
 
-/// The socket of a thread.
-struct Job<'a> {
-    receiving: &'a Receiving,
-    socket: &'a OwnedFd,
-    /// With [`Receiving::once`]: nothing that was sent in time waits any more.
-    all_ended: &'a AtomicBool,
-    cpu: Option<u16>,
-}
-
-impl Job<'_> {
-    fn run(self, end: &AtomicBool, shared: &Shared) -> Result<Taken, UdpError> {
-        if let Some(cpu) = self.cpu {
-            pin(cpu).map_err(|cause| UdpError::Cpu { cpu, cause })?;
+/// Receives in a socket until the end. Nothing waits any more that was sent in time when all flows have ended.
+fn take(
+    receiving: &Receiving,
+    socket: &OwnedFd,
+    (end, all_ended): (&AtomicBool, &AtomicBool),
+    shared: &Shared,
+) -> Result<Taken, UdpError> {
+    let (batch, room) = if receiving.coalesce { (COALESCED_BATCH, COALESCED) } else { (BATCH, HEAD) };
+    let mut incoming = Incoming::new(batch, room);
+    let mut tally = Tally::new(receiving.framing);
+    sharpen_sleeps();
+    let mut looked = Instant::now();
+    // What waits in the socket at the end has arrived as well.
+    let mut last = None;
+    loop {
+        if end.load(Ordering::Relaxed)
+            && (all_ended.load(Ordering::Relaxed)
+                || last.get_or_insert_with(Instant::now).elapsed() > PATIENCE)
+        {
+            break;
         }
-        let (batch, room) =
-            if self.receiving.coalesce { (COALESCED_BATCH, COALESCED) } else { (BATCH, HEAD) };
-        let mut incoming = Incoming::new(batch, room);
-        let mut tally = Tally::new(self.receiving.framing);
-        sharpen_sleeps();
-        let mut looked = Instant::now();
-        // What waits in the socket at the end has arrived as well.
-        let mut last = None;
-        loop {
-            if end.load(Ordering::Relaxed)
-                && (self.all_ended.load(Ordering::Relaxed)
-                    || last.get_or_insert_with(Instant::now).elapsed() > PATIENCE)
-            {
-                break;
-            }
-            match incoming.wait(self.socket) {
-                Ok(count) => {
-                    tally.take(incoming.messages(), count == batch);
-                    let since = std::mem::replace(&mut looked, Instant::now());
-                    let gathers = !self.receiving.coalesce && count < batch && last.is_none();
-                    if gathers && looked - since < DENSE * count as u32 {
-                        thread::sleep(GATHER);
-                    }
+        match incoming.wait(socket) {
+            Ok(count) => {
+                tally.take(incoming.messages(), count == batch);
+                let since = std::mem::replace(&mut looked, Instant::now());
+                let gathers = !receiving.coalesce && count < batch && last.is_none();
+                if gathers && looked - since < DENSE * count as u32 {
+                    thread::sleep(GATHER);
                 }
-                Err(error) if is_again(&error) && last.is_some() => break,
-                Err(error) if is_again(&error) => {}
-                Err(error) => return Err(failed("receive")(error)),
             }
-            shared.publish(&tally.taken.counts);
+            Err(error) if !is_again(&error) => return Err(failed("receive")(error)),
+            Err(_) if last.is_some() => break,
+            Err(_) => {}
         }
-        shared.conclude(&tally.taken.counts);
-        Ok(tally.concluded())
+        shared.publish(&tally.taken.counts);
     }
+    shared.conclude(&tally.taken.counts);
+    Ok(tally.concluded())
 }
 
-/// Counts what a socket gave.
 struct Tally {
     taken: Taken,
     /// From what came first of all, as long as that may have waited before this thread looked.
@@ -359,52 +355,43 @@ impl Tally {
     }
 
     fn numbered(&mut self, header: &Header) {
-        let counts = &mut self.taken.counts;
-        let Some(flow) = flow(&mut self.taken.flows, counts, header.id, header.sequence) else {
-            counts.foreign += 1;
-            return;
-        };
-        let (expected, missing) = (flow.expected(), flow.missing());
-        match flow.take(header.sequence) {
+        let is_known = self.change(header, |flow, counts| match flow.take(header.sequence) {
             Order::Next => {}
             Order::Reordered => counts.reordered += 1,
             Order::Duplicate => counts.duplicates += 1,
             Order::TooLate => counts.too_late += 1,
             Order::Implausible => counts.foreign += 1,
+        });
+        if !is_known {
+            self.taken.counts.foreign += 1;
         }
-        counts.expected += flow.expected() - expected;
-        counts.missing = (counts.missing + flow.missing()).saturating_sub(missing);
     }
 
     /// The beginning or the end of a flow.
     fn told(&mut self, header: &Header) {
-        let counts = &mut self.taken.counts;
-        let Some(flow) = flow(&mut self.taken.flows, counts, header.id, header.sequence) else { return };
-        let (expected, missing) = (flow.expected(), flow.missing());
-        match header.kind {
+        self.change(header, |flow, counts| match header.kind {
             Kind::Begin => flow.begin(),
             Kind::End => counts.ended += u64::from(flow.end(header.sequence)),
             Kind::Data => {}
+        });
+    }
+
+    /// Changes the flow of a header; one that was not heard of begins with its number. `false`: there are too many.
+    fn change(&mut self, header: &Header, change: impl FnOnce(&mut Flow, &mut Counts)) -> bool {
+        let Taken { counts, flows, .. } = &mut self.taken;
+        if flows.len() >= MOST_FLOWS && !flows.contains_key(&header.id) {
+            return false;
         }
+        let flow = flows.entry(header.id).or_insert_with(|| {
+            counts.flows += 1;
+            Flow::starting(header.sequence)
+        });
+        let (expected, missing) = (flow.expected(), flow.missing());
+        change(flow, counts);
         counts.expected += flow.expected() - expected;
         counts.missing = (counts.missing + flow.missing()).saturating_sub(missing);
+        true
     }
-}
-
-/// The flow of that name; one that was not heard of begins with `sequence`. `None`: there are too many.
-fn flow<'f>(
-    flows: &'f mut HashMap<FlowId, Flow, RandomState>,
-    counts: &mut Counts,
-    id: FlowId,
-    sequence: u64,
-) -> Option<&'f mut Flow> {
-    if flows.len() >= MOST_FLOWS && !flows.contains_key(&id) {
-        return None;
-    }
-    Some(flows.entry(id).or_insert_with(|| {
-        counts.flows += 1;
-        Flow::starting(sequence)
-    }))
 }
 
 #[cfg(test)]

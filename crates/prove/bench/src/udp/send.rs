@@ -1,14 +1,12 @@
 //! The sender.
 
 use super::{LONGEST, MOST_FLOWS, UdpError, failed, is_again, open, raise_descriptors, unspecified};
-use crate::counts::{Counts, Shared};
-use crate::gate::Gate;
+use crate::counts::Counts;
 use crate::machine::Watched;
-use crate::pace::{Pace, sharpen_sleeps};
+use crate::pace::Pace;
 use crate::payload::{self, FlowId, HEADER, Header, Kind};
-use crate::pin::pin;
-use crate::report::Interval;
-use crate::supervise::{EachSecond, Seen, Supervisor};
+use crate::senders::Senders;
+use crate::supervise::{EachSecond, Seen};
 use crate::wire_size::Framing;
 use kernel::socket::{Outgoing, udp};
 use rustix::net::{bind, connect, sockopt};
@@ -35,10 +33,8 @@ const GRAIN: Duration = Duration::from_micros(100);
 const SEGMENT_GRAIN: Duration = Duration::from_millis(1);
 /// Segments that Linux cuts a message into at most (`UDP_MAX_SEGMENTS`: 64 until 6.8, 128 since).
 const MOST_SEGMENTS: u16 = 64;
-/// Where the kernel does not tell the MTU.
 const ETHERNET_MTU: u64 = 1500;
 
-/// What to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sending {
     /// Where to, each from every source port.
@@ -57,9 +53,7 @@ pub struct Sending {
     pub payload: usize,
     /// Datagrams a second of all threads; `None`: as fast as they go.
     pub rate: Option<f64>,
-    /// For how long.
     pub length: Option<Duration>,
-    /// How many datagrams.
     pub count: Option<u64>,
     /// Messages of one system call.
     pub batch: u16,
@@ -69,16 +63,11 @@ pub struct Sending {
     pub overhead: u64,
 }
 
-/// What was sent.
 #[derive(Debug)]
 pub struct Sent {
-    /// What was counted, by all threads.
     pub counts: Counts,
-    /// From the first datagram to the end.
     pub time: Duration,
-    /// Flows.
     pub flows: u64,
-    /// What was seen meanwhile.
     pub seen: Seen,
 }
 
@@ -90,26 +79,28 @@ struct Flow {
     wire: u64,
 }
 
-/// The flows of a thread.
-struct Job<'a> {
-    sending: &'a Sending,
-    flows: Vec<Flow>,
-    cpu: Option<u16>,
-    rate: Option<f64>,
-    count: Option<u64>,
-    /// All begin together.
-    gate: &'a Gate,
-}
-
-/// What a thread has sent.
-struct Done {
-    counts: Counts,
-    time: Duration,
-    flows: Vec<Flow>,
+impl Default for Sending {
+    /// From one port that is free, as fast as it goes, until somebody ends it.
+    fn default() -> Sending {
+        Sending {
+            targets: Vec::new(),
+            source: None,
+            first_port: None,
+            ports: 1,
+            threads: 1,
+            cpus: Vec::new(),
+            payload: HEADER,
+            rate: None,
+            length: None,
+            count: None,
+            batch: 64,
+            segments: 1,
+            overhead: 0,
+        }
+    }
 }
 
 impl Sending {
-    /// Whether it can be.
     pub fn check(&self) -> Result<(), UdpError> {
         let wrong = |text: String| Err(UdpError::Wrong(text));
         let flows = usize::from(self.ports) * self.targets.len();
@@ -207,67 +198,42 @@ pub fn send(
         }
     }
     let flows = shares.iter().map(Vec::len).sum::<usize>() as u64;
-    let gate = Gate::new(threads + 1);
-    let job = |(number, flows): (usize, Vec<Flow>)| Job {
-        sending,
-        flows,
-        cpu: sending.cpus.get(number % sending.cpus.len().max(1)).copied(),
-        rate: sending.rate.map(|rate| rate / threads as f64),
-        count: sending.count.map(|count| share_of(count, number as u64, threads as u64)),
-        gate: &gate,
-    };
-    let jobs = shares.into_iter().enumerate().map(job).collect();
-    let each_second = &mut |interval: &Interval| each_second(interval);
-    let supervisor =
-        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&gate), machine, each_second };
-    let (done, seen) = supervisor.run(jobs, Job::run)?;
-    let counts = done.iter().fold(Counts::default(), |sum, done| sum.plus(&done.counts));
-    let time = done.iter().map(|done| done.time).max().unwrap_or_default();
-    let ended: Vec<Flow> = done.into_iter().flat_map(|done| done.flows).collect();
+    let grain = if sending.segments > 1 { SEGMENT_GRAIN } else { GRAIN };
+    let Sending { cpus, rate, length, count, payload, .. } = sending;
+    let senders = Senders { cpus, rate: *rate, length: *length, count: *count, grain };
+    let jobs = shares.into_iter().map(|flows| (1.0 / threads as f64, flows)).collect();
+    let total =
+        senders.run(jobs, machine, stop, each_second, |mut flows: Vec<Flow>, sender, end, shared| {
+            let mut messages = Messages::new(sending);
+            let mut turn = 0;
+            let begin = |flows: &mut Vec<Flow>| {
+                tell(flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
+            };
+            let sent = sender.pace::<_, UdpError>(
+                (messages.most, end, shared),
+                &mut flows,
+                begin,
+                |flows, due, pace, counts| {
+                    let number = flows.len();
+                    let Some(flow) = flows.get_mut(turn) else { return Ok(()) };
+                    turn = (turn + 1) % number;
+                    match messages.send(flow, due) {
+                        Ok(sent) => {
+                            pace.sent(sent);
+                            counts.packets += sent;
+                            counts.bytes += sent * *payload as u64;
+                            counts.wire += sent * flow.wire;
+                            Ok(())
+                        }
+                        Err(error) => note(counts, (pace, due), error, sending),
+                    }
+                },
+            )?;
+            Ok::<_, UdpError>((sent, flows))
+        })?;
+    let ended: Vec<Flow> = total.each.into_iter().flatten().collect();
     tell(&ended, |flow| end_of(flow, sending), &END);
-    Ok(Sent { counts, time, flows, seen })
-}
-
-/// What is left over goes to the first.
-pub fn share_of(count: u64, number: u64, of: u64) -> u64 {
-    count / of + u64::from(number < count % of)
-}
-
-impl Job<'_> {
-    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<Done, UdpError> {
-        let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| UdpError::Cpu { cpu, cause }));
-        sharpen_sleeps();
-        tell(&self.flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
-        // Whatever became of this one, the others wait for it.
-        let start = self.gate.pass();
-        pinned?;
-        let sending = self.sending;
-        let grain = if sending.segments > 1 { SEGMENT_GRAIN } else { GRAIN };
-        let mut pace = Pace::from(start, self.rate, grain, sending.length, self.count);
-        let mut messages = Messages::new(sending);
-        let mut counts = Counts::default();
-        let mut turn = 0;
-        while let Some(due) = pace.next(messages.most, end) {
-            let count = self.flows.len();
-            let Some(flow) = self.flows.get_mut(turn) else { break };
-            turn = (turn + 1) % count;
-            match messages.send(flow, due) {
-                Ok(sent) => {
-                    pace.sent(sent);
-                    counts.packets += sent;
-                    counts.bytes += sent * sending.payload as u64;
-                    counts.wire += sent * flow.wire;
-                }
-                Err(error) => note(&mut counts, (&mut pace, due), error, sending)?,
-            }
-            counts.skipped = pace.skipped();
-            shared.publish(&counts);
-        }
-        let time = pace.started().elapsed();
-        counts.skipped = pace.skipped();
-        shared.conclude(&counts);
-        Ok(Done { counts, time, flows: self.flows })
-    }
+    Ok(Sent { counts: total.counts, time: total.time, flows, seen: total.seen })
 }
 
 /// What the end of a flow tells. Of datagrams without numbers a sink could not tell how many of them came.
@@ -317,14 +283,12 @@ fn note(
     Ok(())
 }
 
-/// Room for the datagrams of one call.
 struct Messages {
     outgoing: Outgoing<1>,
     /// The datagrams, each message in a place of its own.
     places: Vec<u8>,
     payload: usize,
     segments: u64,
-    /// Datagrams of a call.
     most: u64,
 }
 

@@ -2,14 +2,13 @@
 
 use rxlane_bench::payload::{FlowId, Header, Kind};
 use rxlane_bench::udp::{self, Received, Receiving, Sending, Sent, UdpError};
-use rxlane_bench::wire_size::Framing;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
+use testkit::{require, wait_until};
 
 const PORT: u16 = 9100;
 
@@ -25,32 +24,20 @@ fn namespace() -> Option<Namespace> {
 fn receiving() -> Receiving {
     Receiving {
         address: SocketAddr::from(([0_u16; 8], PORT)),
-        threads: 1,
-        cpus: Vec::new(),
         // Nothing has to be lost because a test had to wait for the CPU.
         buffer: Some(64 << 20),
-        coalesce: false,
         length: Some(Duration::from_secs(30)),
         once: true,
-        framing: Framing { mtu: 1500, overhead: 0 },
+        ..Receiving::default()
     }
 }
 
 fn sending(target: &str, count: u64) -> Sending {
     Sending {
         targets: vec![format!("{target}:{PORT}").parse().expect("an address")],
-        source: None,
-        first_port: None,
-        ports: 1,
-        threads: 1,
-        cpus: Vec::new(),
         payload: 32,
-        rate: None,
-        length: None,
         count: Some(count),
-        batch: 64,
-        segments: 1,
-        overhead: 0,
+        ..Sending::default()
     }
 }
 
@@ -76,9 +63,7 @@ where
     let threads = usize::from(receiving.threads);
     namespace.inside(|| {
         // Programs that other tests start hold descriptors of this process until they run.
-        while sockets().0 > 0 {
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the port to be free", || sockets().0 == 0);
         // Threads are in the namespace of the one that starts them.
         thread::scope(|scope| {
             let sink = scope.spawn(|| {
@@ -86,15 +71,10 @@ where
                 let go_on = &mut |_: &_| ControlFlow::Continue(());
                 udp::receive(receiving, listening, None, &stop, go_on).expect("received")
             });
-            while sockets().0 < threads {
-                assert!(!sink.is_finished(), "it does not listen");
-                thread::sleep(Duration::from_millis(5));
-            }
+            wait_until("it to listen", || sink.is_finished() || sockets().0 >= threads);
             let done = work();
             if !receiving.once {
-                while sockets().1 < threads {
-                    thread::sleep(Duration::from_millis(5));
-                }
+                wait_until("it to take all", || sockets().1 >= threads);
                 stop.store(true, Ordering::Relaxed);
             }
             (sink.join().expect("a thread"), done)
@@ -121,23 +101,12 @@ fn all_that_is_sent_is_counted() {
     for (sending, receiving) in cases {
         let (received, sent) = received(&namespace, &receiving, || send(&sending).expect("sent"));
         let count = sending.count.expect("one");
-        assert_eq!(
-            (sent.counts.packets, received.counts.packets),
-            (count, count),
-            "{sending:?} {received:?}"
-        );
-        assert_eq!(received.counts.bytes, count * sending.payload as u64, "{sending:?}");
-        let counts = &received.counts;
-        assert_eq!(
-            (counts.expected, counts.missing, counts.foreign),
-            (count, 0, 0),
-            "{sending:?} {counts:?}"
-        );
-        assert_eq!(
-            (counts.reordered, counts.duplicates, received.before_first),
-            (0, 0, 0),
-            "{sending:?} {counts:?}"
-        );
+        let (counts, bytes) = (&received.counts, count * sending.payload as u64);
+        let arrived = [sent.counts.packets, counts.packets, counts.expected, counts.bytes];
+        assert_eq!(arrived, [count, count, count, bytes], "{sending:?} {received:?}");
+        let wrong =
+            [counts.missing, counts.foreign, counts.reordered, counts.duplicates, received.before_first];
+        assert_eq!(wrong, [0; 5], "{sending:?} {counts:?}");
         assert_eq!((counts.flows, counts.ended), (sent.flows, sent.flows), "{sending:?}");
         assert_eq!(received.socket_drops, Some(0), "{sending:?}");
         // 80 flows find every socket.

@@ -10,12 +10,9 @@ use super::Row;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A verdict of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VerdictRow<'r> {
-    /// Word of the metric.
     pub metric: &'r str,
-    /// The cell.
     pub cell: &'r Levels,
     /// The other cell, with which it is compared.
     pub baseline: &'r Levels,
@@ -25,14 +22,12 @@ pub struct VerdictRow<'r> {
     pub before: Option<Judged>,
     /// That of the second; `None` where it has none.
     pub after: Option<Judged>,
-    /// What follows.
     pub change: Change,
 }
 
 /// A verdict, by today's rules and from the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    /// The word.
     pub outcome: Outcome,
     /// Of the rounds in which the other cell has something.
     pub ratio: Option<Spread>,
@@ -40,11 +35,9 @@ pub struct Judged {
     pub endless: usize,
 }
 
-/// How a verdict changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The same word.
     None,
     /// Another word, by what chance or the state of the machine could have done.
     WithinNoise,
@@ -54,7 +47,6 @@ pub enum Change {
     TooFew,
     /// The second has none.
     OnlyBefore,
-    /// The first has none.
     OnlyAfter,
 }
 

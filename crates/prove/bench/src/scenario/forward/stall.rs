@@ -2,16 +2,13 @@
 
 use super::super::router::{Passed, Router, Way};
 use super::super::{Error, Tools};
-use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A few frames, slowly, get through a router that is merely overloaded by more.
 const FRAMES: u64 = 32;
 const RATE: f64 = 1000.0;
 /// How long the first of them has for its way.
 const PATIENCE: Duration = Duration::from_secs(1);
-const POLL: Duration = Duration::from_millis(20);
 
 /// Sends a few frames each of these ways, by itself. [`Error::Failed`] where nothing comes out: which interface's counter
 /// stands still, and whether the interface works again when it is set down and up.
@@ -23,7 +20,7 @@ pub fn check(router: &Router, ways: &[Way], tools: &Tools<'_>) -> Result<(), Err
         }
         let (culprit, input) = standing_still(&before, &router.passed(*way)?);
         let Passed { interface, counter, frames, .. } = &culprit;
-        let end = match router.restart(&culprit).and_then(|()| comes_out(router, *way, tools)) {
+        let end = match router.restart(&culprit, tools).and_then(|()| comes_out(router, *way, tools)) {
             Ok(true) => "set down and up again, it works".to_owned(),
             Ok(false) => "setting it down and up again does not help".to_owned(),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -38,21 +35,11 @@ pub fn check(router: &Router, ways: &[Way], tools: &Tools<'_>) -> Result<(), Err
     Ok(())
 }
 
-/// Whether any of a few frames does.
 fn comes_out(router: &Router, way: Way, tools: &Tools<'_>) -> Result<bool, Error> {
     let before = router.arrived(&[way])?;
     router.probe(way, FRAMES, RATE, tools)?;
-    let start = Instant::now();
-    while router.arrived(&[way])? <= before {
-        if tools.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        if start.elapsed() > PATIENCE {
-            return Ok(false);
-        }
-        sleep(POLL);
-    }
-    Ok(true)
+    let arrives = || Ok((router.arrived(&[way])? > before).then_some(()));
+    Ok(tools.wait_for(PATIENCE, arrives)?.is_some())
 }
 
 /// The first counter on the way that did not go up, and what the one before it says.

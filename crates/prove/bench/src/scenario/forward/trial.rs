@@ -19,16 +19,12 @@ const MOST: Duration = Duration::from_secs(2);
 const NEAR: f64 = 0.02;
 const TRIALS: usize = 8;
 
-/// Frames by disposition.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Trial {
-    /// Frames that were sent.
     pub sent: u64,
-    /// Frames that arrived at the other ends.
     pub arrived: u64,
     /// Frames that were due and could not be sent.
     pub skipped: u64,
-    /// How long it was sent.
     pub seconds: f64,
 }
 
@@ -38,7 +34,6 @@ impl Trial {
         self.sent > 0 && self.skipped == 0 && self.arrived >= self.sent
     }
 
-    /// Share of the frames that did not arrive.
     pub fn loss(&self) -> f64 {
         self.sent.saturating_sub(self.arrived) as f64 / self.sent.max(1) as f64
     }

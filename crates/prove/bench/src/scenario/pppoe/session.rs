@@ -9,15 +9,11 @@ use crate::installed::missing;
 use crate::namespace::{Folder, Namespace};
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::fs::{self, File};
-use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The interface that `pppd` makes, the first of its namespace.
 const SESSION: &str = "ppp0";
-/// How long `pppd` has for a session.
 const PATIENCE: Duration = Duration::from_secs(40);
-const POLL: Duration = Duration::from_millis(50);
 /// Lines of its words that an error quotes.
 const QUOTED: usize = 5;
 /// Folders of plugins, by version of `pppd`.
@@ -37,7 +33,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens it by the path of this name.
     pub fn open(pair: &Pair, path: &str, tools: &Tools<'_>) -> Result<Session, Error> {
         let folder = Folder::new()?;
         let [client, concentrator] = ADDRESSES.map(|address| address.to_string());
@@ -60,9 +55,8 @@ impl Session {
         Ok(Session { _client: client, serve, _folder: folder })
     }
 
-    /// Of all programs at the client's end, bytes.
     pub fn client_memory(&self, near: &Namespace) -> Option<f64> {
-        near.pids().ok()?.into_iter().map(memory).sum()
+        near.pids().into_iter().map(memory).sum()
     }
 
     /// Of the concentrator, bytes.
@@ -71,7 +65,6 @@ impl Session {
     }
 }
 
-/// `pppd` and its words, of either kind.
 fn words(path: &str) -> Vec<String> {
     let usual = "nodetach noauth noipdefault nodefaultroute nodeflate nobsdcomp noccp mtu 1492 mru 1492";
     let mut words = vec!["pppd".to_owned()];
@@ -93,19 +86,17 @@ fn pppd(pair: &Pair, path: &str, folder: &Folder, tools: &Tools<'_>) -> Result<R
     let mut command = pair.near.command("sh");
     command.args(["-c", APART, "sh"]).arg(&said).args(words(path));
     let pppd = Running::start(&mut command)?;
-    let start = Instant::now();
-    while !has_address(&pair.near) {
-        if tools.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
+    let failed = || {
         let text = fs::read_to_string(&said).unwrap_or_default();
-        if text.contains("Exit.") || start.elapsed() > PATIENCE {
-            let lines: Vec<&str> = text.lines().collect();
-            let last = lines.get(lines.len().saturating_sub(QUOTED)..).unwrap_or_default();
-            return Err(Error::Failed(format!("pppd has no session: {}", last.join("; "))));
-        }
-        sleep(POLL);
-    }
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(QUOTED)..).unwrap_or_default();
+        Error::Failed(format!("pppd has no session: {}", last.join("; ")))
+    };
+    let has_session = || match fs::read_to_string(&said) {
+        Ok(text) if text.contains("Exit.") => Err(failed()),
+        _ => Ok(has_address(&pair.near).then_some(())),
+    };
+    tools.wait_for(PATIENCE, has_session)?.ok_or_else(failed)?;
     Ok(pppd)
 }
 
@@ -114,7 +105,6 @@ fn has_address(near: &Namespace) -> bool {
     shown.is_ok_and(|shown| shown.contains(&format!("inet {} ", ADDRESSES[0])))
 }
 
-/// What cannot be measured here.
 pub fn left_out() -> Vec<LeftOut> {
     let left =
         |path: &str, why| LeftOut { levels: Levels::from([("path".to_owned(), path.to_owned())]), why };
@@ -168,7 +158,6 @@ pub fn steps(path: &str) -> Option<String> {
     }
 }
 
-/// Proportional set size of a process, bytes.
 fn memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;

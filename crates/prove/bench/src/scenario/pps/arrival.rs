@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Room in each socket of the sink, bytes.
 const BUFFER: usize = 4 << 20;
 /// What is on its way when the sender ends is waited for.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
@@ -27,7 +26,6 @@ const ON_ITS_WAY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long an interface that is not there may take to come back: a driver that is loaded anew takes its own away for a moment.
 const AWAY: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(20);
 /// For so long at a time it waits for something to arrive.
 const WAIT: Duration = Duration::from_millis(200);
 
@@ -37,18 +35,14 @@ pub const QUEUES: [&str; 16] = [
     "queue_9", "queue_10", "queue_11", "queue_12", "queue_13", "queue_14", "queue_15",
 ];
 
-/// What is to arrive.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The interface.
     pub interface: &'a str,
     /// Where load is asked for; `None`: it comes by itself.
     pub from: Option<SocketAddr>,
     /// Bytes of payload of what is asked for.
     pub payload: u16,
-    /// Its flows.
     pub flows: u16,
-    /// Threads that send it.
     pub senders: u16,
     /// Threads that receive, each with a socket of its own.
     pub receivers: u16,
@@ -57,7 +51,7 @@ pub struct Arrival<'a> {
 impl Arrival<'_> {
     /// Receives for as long as a measurement takes.
     pub fn measure(&self, tools: &Tools<'_>) -> Result<Measured, Error> {
-        await_carrier(self.interface, tools.stop)?;
+        await_carrier(self.interface, tools)?;
         let (received, answer, frames, missed) = match self.from {
             Some(from) => self.requested(from, tools)?,
             None => self.by_itself(tools)?,
@@ -99,19 +93,17 @@ impl Arrival<'_> {
     /// Waits until something arrives, and receives for a while.
     fn by_itself(&self, tools: &Tools<'_>) -> Result<Observation, Error> {
         let short = self.receiving(Some(WAIT))?;
-        let start = Instant::now();
-        while receive(&short, short.listen().map_err(failed)?, None, tools.stop)?.counts.packets == 0 {
-            if tools.stop.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
-            if start.elapsed() > PATIENCE {
-                return Err(Error::Failed(format!(
-                    "nothing arrives on UDP port {PORT} within {} s: start rxlane bench send on another host, or name \
-                     one with --from",
-                    PATIENCE.as_secs()
-                )));
-            }
-        }
+        let probe = || {
+            let received = receive(&short, short.listen().map_err(failed)?, None, tools.stop)?;
+            Ok((received.counts.packets > 0).then_some(()))
+        };
+        tools.wait_for(PATIENCE, probe)?.ok_or_else(|| {
+            Error::Failed(format!(
+                "nothing arrives on UDP port {PORT} within {} s: start rxlane bench send on another host, or name \
+                 one with --from",
+                PATIENCE.as_secs()
+            ))
+        })?;
         let receiving = self.receiving(Some(tools.seconds))?;
         let listening = receiving.listen().map_err(failed)?;
         let counters = Counters::now(self.interface);
@@ -129,10 +121,9 @@ impl Arrival<'_> {
             // From the last on: vectors are often on the first.
             cpus: pin::allowed().into_iter().rev().collect(),
             buffer: Some(BUFFER),
-            coalesce: false,
             length,
-            once: false,
             framing: Framing { mtu: link.mtu.into(), overhead: 0 },
+            ..Receiving::default()
         })
     }
 }
@@ -157,7 +148,6 @@ fn watched(interface: &str) -> Result<Watched, Error> {
     Watched::open(interface).map_err(|error| Error::Failed(error.to_string()))
 }
 
-/// Counters of an interface.
 struct Counters<'a> {
     interface: &'a str,
     before: [u64; 3],
@@ -243,27 +233,22 @@ fn of_cpus(usage: &Usage) -> Measured {
     ]
 }
 
-/// Waits until the link is up.
-fn await_carrier(interface: &str, stop: &AtomicBool) -> Result<(), Error> {
+fn await_carrier(interface: &str, tools: &Tools<'_>) -> Result<(), Error> {
     let start = Instant::now();
     let folder = Path::new("/sys/class/net").join(interface);
-    // Reading fails while the interface is down.
-    while fs::read_to_string(folder.join("carrier")).map_or(true, |text| text != "1\n") {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
+    let has_carrier = || {
         if start.elapsed() > AWAY && !folder.exists() {
             return Err(Error::Failed(format!("there is no interface {interface} any more")));
         }
-        if start.elapsed() > PATIENCE {
-            return Err(Error::Failed(format!(
-                "{interface} has no carrier after {} s: is it up, and the cable in? (ip link set dev {interface} up)",
-                PATIENCE.as_secs()
-            )));
-        }
-        thread::sleep(POLL);
-    }
-    Ok(())
+        // Reading fails while the interface is down.
+        Ok(fs::read_to_string(folder.join("carrier")).is_ok_and(|text| text == "1\n").then_some(()))
+    };
+    tools.wait_for(PATIENCE, has_carrier)?.ok_or_else(|| {
+        Error::Failed(format!(
+            "{interface} has no carrier after {} s: is it up, and the cable in? (ip link set dev {interface} up)",
+            PATIENCE.as_secs()
+        ))
+    })
 }
 
 /// Checks that what is sent to an own address arrives on the interface, or on one above it.
@@ -285,7 +270,9 @@ mod tests {
 
     #[test]
     fn an_interface_that_was_removed_is_waited_for_shortly() {
-        let error = await_carrier("no-such-link", &AtomicBool::new(false)).expect_err("removed");
+        let stop = AtomicBool::new(false);
+        let tools = Tools { rxlane: Path::new("").into(), seconds: AWAY, stop: &stop };
+        let error = await_carrier("no-such-link", &tools).expect_err("removed");
         assert!(error.to_string().contains("no interface no-such-link"), "{error}");
     }
 }

@@ -9,7 +9,6 @@ const KNOB: &str = "rx-usecs";
 /// The card behind an interface, as far as profiles know it.
 #[derive(Debug, Default)]
 pub struct Card {
-    /// Its driver.
     pub driver: Option<String>,
     /// Titles of the profiles that fit.
     titles: Vec<&'static str>,
@@ -33,7 +32,6 @@ impl Card {
         Card { driver, titles: fitting.iter().map(|profile| profile.title.as_str()).collect(), values }
     }
 
-    /// The NIC and its driver.
     pub fn description(&self) -> String {
         let driver = self.driver.as_deref().unwrap_or("unknown");
         match self.titles.as_slice() {

@@ -22,20 +22,16 @@ pub const ANYBODY: &str = "whoever sends";
 /// What is varied unless something else is asked for: what stands in a group is crossed.
 const GROUPS: [&[&str]; 4] = [&["senders", "receivers", "queues"], &["usecs"], &["ring"], &["hash", "table"]];
 
-/// The scenario.
 #[derive(Debug)]
 pub struct PpsInterface {
-    /// The NIC's interface.
     pub interface: String,
     /// Where load is requested; `None`: it comes by itself.
     pub from: Option<SocketAddr>,
     /// Bytes of payload, and flows, of what is requested.
     pub payload: u16,
-    /// The same.
     pub flows: u16,
     /// Factors that are varied, those of a group each with each; none: all, in groups of their own.
     pub vary: Vec<Vec<String>>,
-    /// Folder of the journal.
     pub journal: PathBuf,
     ready: Option<Ready>,
 }
@@ -49,7 +45,6 @@ struct Ready {
 }
 
 impl PpsInterface {
-    /// Of an interface.
     pub fn new(interface: String, from: Option<SocketAddr>, payload: u16, flows: u16) -> PpsInterface {
         let (vary, journal) = (Vec::new(), PathBuf::from(service::StateDir::DEFAULT));
         PpsInterface { interface, from, payload, flows, vary, journal, ready: None }
@@ -147,7 +142,6 @@ impl PpsInterface {
     }
 }
 
-/// A cell with another level.
 fn with(cell: &Levels, factor: &str, level: &str) -> Levels {
     let mut cell = cell.clone();
     cell.insert(factor.to_owned(), level.to_owned());
@@ -272,7 +266,6 @@ impl Scenario for PpsInterface {
     }
 }
 
-/// No load can be had.
 pub fn no_load(error: AskError) -> Error {
     match error {
         AskError::Interrupted => Error::Interrupted,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// As it was found.
 #[derive(Debug)]
 pub struct Placement {
     interface: String,
@@ -16,7 +15,6 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// As it is now.
     pub fn of(interface: &str) -> Placement {
         let vectors = vectors(interface).into_iter();
         let vectors = vectors.filter_map(|(action, file)| Some((action, fs::read_to_string(file).ok()?)));
@@ -39,7 +37,6 @@ impl Placement {
     }
 }
 
-/// Receive queues that an interface has now.
 pub fn queues(interface: &str) -> usize {
     let entries = fs::read_dir(folder(interface)).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("rx-")).count()

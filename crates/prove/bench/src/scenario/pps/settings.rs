@@ -104,12 +104,10 @@ impl Settings {
         }
     }
 
-    /// Receive queues that there are now.
     fn queues(&self) -> usize {
         placement::queues(self.interface.as_str())
     }
 
-    /// Restores everything.
     pub fn leave(&self) -> Result<(), Error> {
         let restored = restore(&mut self.journal.borrow_mut());
         self.placement.restore();
@@ -188,7 +186,6 @@ fn is_refusal(error: &setting::Error) -> bool {
         && !error.io().is_some_and(|cause| matches!(cause.kind(), NotFound | PermissionDenied))
 }
 
-/// An error with its cause.
 fn with_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,21 +1,17 @@
 //! Physical NICs of this machine that are joined by cables, in place of veth pairs.
 
-use super::super::Error;
-use crate::namespace::{Lent, Namespace};
+use super::super::{Error, Tools};
+use crate::namespace::{BorrowedNic, Namespace};
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long two NICs have to agree on a speed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Two NICs with a cable between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cable {
-    /// The one that sends and receives.
     pub line: String,
-    /// The one that is the router's.
     pub router: String,
 }
 
@@ -43,29 +39,29 @@ impl Cable {
         Ok(())
     }
 
-    /// Puts each into its namespace, up.
-    pub(crate) fn plug(&self, line: &Namespace, router: &Namespace) -> Result<[Lent; 2], Error> {
-        let lent = [line.borrow(&self.line)?, router.borrow(&self.router)?];
+    pub(crate) fn plug(
+        &self,
+        line: &Namespace,
+        router: &Namespace,
+        tools: &Tools<'_>,
+    ) -> Result<[BorrowedNic; 2], Error> {
+        let borrowed = [line.borrow(&self.line)?, router.borrow(&self.router)?];
         // What is forwarded goes to a station that is not there, and has to be counted.
         line.ip(&["link", "set", "dev", &self.line, "promisc", "on", "up"])?;
         router.ip(&["link", "set", "dev", &self.router, "up"])?;
-        await_carrier(line, &self.line)?;
-        await_carrier(router, &self.router)?;
-        Ok(lent)
+        await_carrier(line, &self.line, tools)?;
+        await_carrier(router, &self.router, tools)?;
+        Ok(borrowed)
     }
 }
 
 /// Waits until an interface that is up has a carrier.
-pub(super) fn await_carrier(namespace: &Namespace, interface: &str) -> Result<(), Error> {
-    let start = Instant::now();
-    while !namespace.works(interface)? {
-        if start.elapsed() > PATIENCE {
-            return Err(Error::Failed(format!(
-                "{interface} has no carrier after {} s: is the cable between the two NICs that were named?",
-                PATIENCE.as_secs()
-            )));
-        }
-        sleep(Duration::from_millis(50));
-    }
-    Ok(())
+pub(super) fn await_carrier(namespace: &Namespace, interface: &str, tools: &Tools<'_>) -> Result<(), Error> {
+    let seconds = PATIENCE.as_secs();
+    let found = tools.wait_for(PATIENCE, || Ok(namespace.works(interface)?.then_some(())))?;
+    found.ok_or_else(|| {
+        Error::Failed(format!(
+            "{interface} has no carrier after {seconds} s: is the cable between the two NICs that were named?"
+        ))
+    })
 }

@@ -18,11 +18,8 @@ const PACKET: usize = 20 + 8 + PAYLOAD;
 /// What stands between the MAC addresses and the IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// The EtherType alone.
     Plain,
-    /// A tag with this VID.
     Vlan(u16),
-    /// PPPoE with this session ID.
     Session(u16),
 }
 
