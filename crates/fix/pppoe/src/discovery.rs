@@ -16,7 +16,7 @@
 
 pub mod complaint;
 pub mod concentrator;
-pub mod cookie;
+pub(crate) mod cookie;
 pub mod host;
 pub mod limits;
 pub mod message;

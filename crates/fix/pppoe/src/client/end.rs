@@ -3,17 +3,23 @@
 use crate::discovery::host::{Failure, Terminated};
 use crate::discovery::offer::Offer;
 use crate::session::{self, Closed};
-use std::fmt;
 
 /// Why. `Display` says what happened and, behind it, what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum End {
+    #[error("{0}")]
     NotFound(Failure),
+    #[error("{0}")]
     Session(Closed),
     /// The concentrator ended it by a PADT, and nobody had said why before.
+    #[error("the concentrator ended the session by a PADT and {}", reason(.0))]
     Terminated(Terminated),
+    #[error(
+        "the interface has another MAC address, and the session belonged to the one before: another try makes one of its own"
+    )]
     AddressChanged,
     /// It was closed before there was a session, or for the second time.
+    #[error("closed by this end")]
     Asked,
 }
 
@@ -57,77 +63,43 @@ impl End {
     }
 }
 
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            End::NotFound(failure) => failure.fmt(f),
-            End::Session(closed) => closed.fmt(f),
-            End::Terminated(Terminated { complaint }) => {
-                f.write_str("the concentrator ended the session by a PADT")?;
-                match complaint {
-                    Some(complaint) => write!(f, " and says {complaint}"),
-                    None => f.write_str(
-                        " and gave no reason; operators do so at fixed times, for maintenance, and when the same user connects \
-                         elsewhere: the next try is likely to succeed",
-                    ),
-                }
-            }
-            End::AddressChanged => f.write_str(
-                "the interface has another MAC address, and the session belonged to the one before: another try makes one of its own",
-            ),
-            End::Asked => f.write_str("closed by this end"),
-        }
+fn reason(terminated: &Terminated) -> String {
+    match &terminated.complaint {
+        Some(complaint) => format!("says {complaint}"),
+        None => "gave no reason; operators do so at fixed times, for maintenance, and when the same user connects elsewhere: the \
+                 next try is likely to succeed"
+            .to_owned(),
     }
 }
 
 /// Something worth telling. `Display` is a whole sentence, with what peers said escaped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Remark {
-    Chosen {
-        offer: Offer,
-        others: Vec<Offer>,
-    },
-    /// The concentrator does not agree to the payload wanted (RFC 4638).
-    Payload {
-        offer: Offer,
-        /// What was asked for, bytes.
-        asked: u16,
-        /// What holds instead, bytes.
-        agreed: u16,
-    },
+    #[error(
+        "{} concentrators answered. {offer} was taken; the others: {}. `--ac` names the one to be taken.",
+        others.len() + 1,
+        named(others)
+    )]
+    Chosen { offer: Offer, others: Vec<Offer> },
+    /// The concentrator does not agree to the payload wanted (RFC 4638): what was asked for, and what holds instead, bytes.
+    #[error(
+        "The concentrator {offer} did not {} PPP-Max-Payload {asked} (RFC 4638): packets of this session are no longer than \
+         {agreed} bytes.",
+        if offer.max_payload.is_some() { "agree to" } else { "answer to" }
+    )]
+    Payload { offer: Offer, asked: u16, agreed: u16 },
+    #[error("{0}")]
     Session(session::Remark),
+    #[error("The line below went down; a session is kept until its echo requests stay without answers.")]
     LineDown,
+    #[error("The line below came up.")]
     LineUp,
 }
 
 const NAMED: usize = 4;
 
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Remark::Chosen { offer, others } => {
-                write!(f, "{} concentrators answered. {offer} was taken; the others: ", others.len() + 1)?;
-                for (number, other) in others.iter().take(NAMED).enumerate() {
-                    write!(f, "{}{other}", if number == 0 { "" } else { ", " })?;
-                }
-                if others.len() > NAMED {
-                    write!(f, " and {} more", others.len() - NAMED)?;
-                }
-                f.write_str(". `--ac` names the one to be taken.")
-            }
-            Remark::Payload { offer, asked, agreed } => {
-                write!(f, "The concentrator {offer} ")?;
-                match offer.max_payload {
-                    None => write!(f, "did not answer to PPP-Max-Payload {asked} (RFC 4638)")?,
-                    Some(_) => write!(f, "did not agree to PPP-Max-Payload {asked} (RFC 4638)")?,
-                }
-                write!(f, ": packets of this session are no longer than {agreed} bytes.")
-            }
-            Remark::Session(remark) => remark.fmt(f),
-            Remark::LineDown => f.write_str(
-                "The line below went down; a session is kept until its echo requests stay without answers.",
-            ),
-            Remark::LineUp => f.write_str("The line below came up."),
-        }
-    }
+fn named(offers: &[Offer]) -> String {
+    let named: Vec<_> = offers.iter().take(NAMED).map(Offer::to_string).collect();
+    let more = offers.len().saturating_sub(NAMED);
+    named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }

@@ -8,7 +8,6 @@ use crate::discovery::place::Place;
 use crate::session::Closed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::Add;
 use std::sync::Arc;
@@ -40,26 +39,31 @@ impl Add for Traffic {
 }
 
 /// Why a session ended. `Display` says what happened and, where something can be done, what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ended {
+    #[error("{0}")]
     Ppp(Closed),
     /// Who the subscriber is, or what they may have, was not enough.
+    #[error("the subscriber was refused: {0}")]
     Refused(Refusal),
-    /// The host ended it by a PADT, while nobody here was ending it.
+    /// While nobody here was ending it.
+    #[error("the host ended the session (PADT)")]
     Host,
-    /// The same user set up another session, and may not have more.
-    TakenOver {
-        by: MacAddress,
-        at: Place,
-    },
+    /// They may not have more sessions.
+    #[error("the same user set up another session from {by} {at}")]
+    TakenOver { by: MacAddress, at: Place },
+    #[error("disconnected by the operator")]
     Operator,
-    /// Nothing came up in time.
-    Unfinished {
-        after: Duration,
-    },
+    #[error(
+        "no network protocol came up in {} s: the host answers, but never agrees, or frames are lost",
+        after.as_secs()
+    )]
+    Unfinished { after: Duration },
+    #[error("the concentrator is being shut down")]
     ShutDown,
     /// The process that had it has ended, and this one cannot go on with it: why.
+    #[error("the concentrator was restarted: {0}; the host connects again")]
     NotRestored(String),
 }
 
@@ -91,29 +95,6 @@ impl Ended {
                 return Some(Cow::Owned(format!("the concentrator was restarted: {why}")));
             }
         }))
-    }
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ended::Ppp(closed) => closed.fmt(f),
-            Ended::Refused(refusal) => write!(f, "the subscriber was refused: {refusal}"),
-            Ended::Host => f.write_str("the host ended the session (PADT)"),
-            Ended::TakenOver { by, at } => {
-                write!(f, "the same user set up another session from {by} {at}")
-            }
-            Ended::Operator => f.write_str("disconnected by the operator"),
-            Ended::Unfinished { after } => write!(
-                f,
-                "no network protocol came up in {} s: the host answers, but never agrees, or frames are lost",
-                after.as_secs()
-            ),
-            Ended::ShutDown => f.write_str("the concentrator is being shut down"),
-            Ended::NotRestored(why) => {
-                write!(f, "the concentrator was restarted: {why}; the host connects again")
-            }
-        }
     }
 }
 

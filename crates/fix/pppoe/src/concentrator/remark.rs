@@ -7,81 +7,37 @@ use crate::Time;
 use crate::discovery::place::Place;
 use crate::session;
 use format::Quotable;
-use std::fmt;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
 /// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Quotable`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Remark {
-    Session {
-        id: Id,
-        place: Place,
-        station: MacAddress,
-        /// Who; empty where nobody has said so yet.
-        user: Vec<u8>,
-        remark: session::Remark,
-    },
-    /// There is no room for a session.
-    Full {
-        place: Place,
-        station: MacAddress,
-        full: Full,
-    },
-    Refused {
-        place: Place,
-        station: MacAddress,
-        user: Vec<u8>,
-        refusal: Refusal,
-    },
-    /// After too many wrong passwords nothing is looked at for some time.
-    HeldOff {
-        place: Place,
-        station: MacAddress,
-        /// Of which user they were; `None`: nothing of this host is looked at, whoever it says it is.
-        user: Option<Vec<u8>>,
-        wait: Duration,
-    },
-    /// A subscriber got no IPv6 prefix.
-    NoPrefix {
-        user: Vec<u8>,
-        why: Refusal,
-    },
+    /// The user is empty where nobody has said so yet.
+    #[error("{station} {place}{}: {remark}", match user.as_slice() {
+        [] => String::new(),
+        user => format!(" (\"{}\")", Quotable(user)),
+    })]
+    Session { id: Id, place: Place, station: MacAddress, user: Vec<u8>, remark: session::Remark },
+    #[error("{station} {place} got no session: {full}.")]
+    Full { place: Place, station: MacAddress, full: Full },
+    #[error("\"{}\" was refused, {station} {place}: {refusal}.", Quotable(user))]
+    Refused { place: Place, station: MacAddress, user: Vec<u8>, refusal: Refusal },
+    /// After too many wrong passwords nothing is looked at for some time: of the user, or of the host whoever it says it is.
+    #[error("Too many wrong passwords: for {} s nothing {} is looked at{}.", wait.as_millis().div_ceil(1000), match user {
+        Some(user) => format!("for \"{}\"", Quotable(user)),
+        None => format!("of {station} {place}"),
+    }, if user.is_some() { format!(" on the line {place}") } else { String::new() })]
+    HeldOff { place: Place, station: MacAddress, user: Option<Vec<u8>>, wait: Duration },
+    #[error("\"{}\" got no IPv6 prefix: {why}.", Quotable(user))]
+    NoPrefix { user: Vec<u8>, why: Refusal },
     /// More was remarked than anybody reads.
-    Suppressed {
-        count: u64,
-    },
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = |place: &Place, station: &MacAddress| format!("{station} {place}");
-        match self {
-            Remark::Session { place, station, user, remark, .. } if user.is_empty() => {
-                write!(f, "{}: {remark}", at(place, station))
-            }
-            Remark::Session { place, station, user, remark, .. } => {
-                write!(f, "{} (\"{}\"): {remark}", at(place, station), Quotable(user))
-            }
-            Remark::Full { place, station, full } => {
-                write!(f, "{} got no session: {full}.", at(place, station))
-            }
-            Remark::Refused { place, station, user, refusal } => {
-                write!(f, "\"{}\" was refused, {}: {refusal}.", Quotable(user), at(place, station))
-            }
-            Remark::HeldOff { place, station, user, wait } => {
-                write!(f, "Too many wrong passwords: for {} s nothing ", wait.as_millis().div_ceil(1000))?;
-                match user {
-                    Some(user) => write!(f, "for \"{}\" is looked at on the line {place}.", Quotable(user)),
-                    None => write!(f, "of {} is looked at.", at(place, station)),
-                }
-            }
-            Remark::NoPrefix { user, why } => write!(f, "\"{}\" got no IPv6 prefix: {why}.", Quotable(user)),
-            Remark::Suppressed { count: 1 } => f.write_str("One more remark was left out."),
-            Remark::Suppressed { count } => write!(f, "{count} more remarks were left out."),
-        }
-    }
+    #[error("{}", match count {
+        1 => "One more remark was left out.".to_owned(),
+        count => format!("{count} more remarks were left out."),
+    })]
+    Suppressed { count: u64 },
 }
 
 /// Keeps strangers from filling a log: so many remarks at once, and so many a second.

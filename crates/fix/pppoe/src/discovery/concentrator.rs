@@ -33,7 +33,7 @@ pub struct Config {
     pub any_service: bool,
     /// Most bytes of PPP payload that can be received and sent; above 1492 they are agreed to where a host asks (RFC 4638).
     pub max_payload: u16,
-    pub cookies: cookie::Config,
+    pub(crate) cookies: cookie::Config,
     pub offers: Rates,
     pub requests: Rates,
 }

@@ -3,50 +3,56 @@
 use crate::control::ControlError;
 use crate::session::{Demanded, Family, NetworkFailure};
 use format::Quotable;
-use std::fmt;
 use std::net::Ipv4Addr;
 use wire::ppp::PppProtocol;
 
 /// Something worth telling. `Display` is a whole sentence; what the peer said goes through [`Quotable`]. A session makes each
 /// kind of remark once, so that no peer fills a log with them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Remark {
     /// LCP Identification (RFC 1570 section 2.1).
+    #[error("The peer calls itself \"{}\".", Quotable(message))]
     Identification { message: Vec<u8> },
     /// LCP Time-Remaining (RFC 1570 section 2.2).
-    TimeRemaining {
-        /// Until the peer will end the session.
-        seconds: u32,
-        message: Vec<u8>,
-    },
+    #[error("The peer {} (it says \"{}\").", match seconds {
+        &u32::MAX => "sets no limit to the session's time".to_owned(),
+        seconds => format!("will end the session in {seconds} s"),
+    }, Quotable(message))]
+    TimeRemaining { seconds: u32, message: Vec<u8> },
     /// The other end's words with a successful authentication.
+    #[error("The concentrator says \"{}\".", Quotable(message))]
     Welcome { message: Vec<u8> },
-    /// Host: a method of authentication was demanded that the configuration does not allow; others were proposed.
+    /// Host: others were proposed.
+    #[error("The concentrator demands {demanded}, which the configuration does not allow.")]
     MethodNotAllowed { demanded: Demanded },
-    /// Host: a challenge that this end itself issued was not answered.
+    #[error("The peer sent back a challenge that this end had issued; it was not answered.")]
     OwnChallenge,
-    /// The peer started LCP anew in mid-session.
+    #[error("The peer started LCP anew; everything is negotiated again.")]
     LcpRestarted,
-    /// A packet that breaks the rules was dropped.
+    #[error("The peer sent a packet of protocol {protocol:?} that was dropped: {error}.")]
     Malformed { protocol: PppProtocol, error: ControlError },
-    /// A packet with a compressed or otherwise bad protocol field was dropped (RFC 2516 section 7).
+    /// RFC 2516 section 7.
+    #[error(
+        "The peer sent a protocol field that begins with {first:#04x}; PPPoE allows no compressed ones, and it was dropped."
+    )]
     BadProtocolField { first: u8 },
-    /// A packet of a protocol that this end does not speak was rejected.
+    #[error("The peer tried protocol {protocol:?}, which was rejected.")]
     UnknownProtocol { protocol: PppProtocol },
-    /// An answer was not sent, since the peer could not receive it whole.
+    #[error(
+        "An answer of protocol {protocol:?} was not sent, since it is longer than what the peer receives."
+    )]
     TooLong { protocol: PppProtocol },
-    /// This end's own echo came back.
+    #[error("This end's own echo came back: the line may be looped.")]
     OwnEcho,
-    /// An Echo-Request stayed without an answer.
+    #[error("The peer left an echo request without an answer.")]
     EchoLost,
-    /// The peer wants to send, or be sent, packets that are no longer than this.
-    PeerMru {
-        /// Bytes of PPP payload.
-        mru: u16,
-    },
-    /// The peer named an address that no host can have.
+    /// The peer wants to send, or be sent, no longer packets.
+    #[error("The peer receives no more than {mru} bytes of PPP payload.")]
+    PeerMru { mru: u16 },
+    #[error("The peer named {address}, which is no address of a host; it was refused.")]
     BadAddress { address: Ipv4Addr },
-    /// A network protocol ended or did not come up; the session goes on.
+    /// It ended or did not come up; the session goes on.
+    #[error("{family} is not there: {failure}.")]
     NetworkFailed { family: Family, failure: NetworkFailure },
 }
 
@@ -70,53 +76,6 @@ impl Remark {
             Remark::BadAddress { .. } => 13,
             Remark::NetworkFailed { family: Family::Ipv4, .. } => 14,
             Remark::NetworkFailed { family: Family::Ipv6, .. } => 15,
-        }
-    }
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Remark::Identification { message } => {
-                write!(f, "The peer calls itself \"{}\".", Quotable(message))
-            }
-            Remark::TimeRemaining { seconds: u32::MAX, message } => {
-                write!(f, "The peer sets no limit to the session's time (it says \"{}\").", Quotable(message))
-            }
-            Remark::TimeRemaining { seconds, message } => {
-                write!(f, "The peer will end the session in {seconds} s (it says \"{}\").", Quotable(message))
-            }
-            Remark::Welcome { message } => write!(f, "The concentrator says \"{}\".", Quotable(message)),
-            Remark::MethodNotAllowed { demanded } => {
-                write!(f, "The concentrator demands {demanded}, which the configuration does not allow.")
-            }
-            Remark::OwnChallenge => {
-                f.write_str("The peer sent back a challenge that this end had issued; it was not answered.")
-            }
-            Remark::LcpRestarted => f.write_str("The peer started LCP anew; everything is negotiated again."),
-            Remark::Malformed { protocol, error } => {
-                write!(f, "The peer sent a packet of protocol {protocol:?} that was dropped: {error}.")
-            }
-            Remark::BadProtocolField { first } => write!(
-                f,
-                "The peer sent a protocol field that begins with {first:#04x}; PPPoE allows no compressed ones, and it was dropped."
-            ),
-            Remark::UnknownProtocol { protocol } => {
-                write!(f, "The peer tried protocol {protocol:?}, which was rejected.")
-            }
-            Remark::TooLong { protocol } => write!(
-                f,
-                "An answer of protocol {protocol:?} was not sent, since it is longer than what the peer receives."
-            ),
-            Remark::OwnEcho => f.write_str("This end's own echo came back: the line may be looped."),
-            Remark::EchoLost => f.write_str("The peer left an echo request without an answer."),
-            Remark::PeerMru { mru } => {
-                write!(f, "The peer receives no more than {mru} bytes of PPP payload.")
-            }
-            Remark::BadAddress { address } => {
-                write!(f, "The peer named {address}, which is no address of a host; it was refused.")
-            }
-            Remark::NetworkFailed { family, failure } => write!(f, "{family} is not there: {failure}."),
         }
     }
 }

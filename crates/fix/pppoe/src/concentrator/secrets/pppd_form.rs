@@ -2,12 +2,15 @@
 
 use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, no_password, station};
 use format::{Quotable, plural};
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 /// Reads the lines that are for `server`, whose address is `own`.
 pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
     let mut words = Words { rest: text, line: 1 };
-    let mut table = Table::default();
+    let mut for_others = 0;
+    // With the number of wildcards of its line: the one with the fewest holds, and of those the first.
+    let mut found: HashMap<Box<[u8]>, (usize, Subscriber)> = HashMap::new();
     while let Some(line) = words.line()? {
         let at = |mistake: String| Error::new(line.number, mistake);
         let [client, of, password, addresses @ ..] = &line.words[..] else {
@@ -17,14 +20,19 @@ pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<
             )));
         };
         if of != b"*" && of != server {
-            table.secrets.for_others += 1;
+            for_others += 1;
             continue;
         }
         let address = address(addresses, own).map_err(at)?;
         let subscriber = subscriber(client, password, address, line.number).map_err(at)?;
-        table.take(client, usize::from(client == b"*") + usize::from(of == b"*"), subscriber);
+        let wildcards = usize::from(of == b"*");
+        if found.get(&**client).is_none_or(|(fewest, _)| wildcards < *fewest) {
+            found.insert(client[..].into(), (wildcards, subscriber));
+        }
     }
-    Ok(table.secrets)
+    let anybody = found.remove(&b"*"[..]).map(|(_, subscriber)| Box::new(subscriber));
+    let named = found.into_iter().map(|(client, (_, subscriber))| (client, subscriber)).collect();
+    Ok(Secrets { named, anybody, for_others })
 }
 
 fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> Result<Subscriber, String> {
@@ -69,41 +77,6 @@ fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, String> 
         found.get_or_insert(address);
     }
     Ok(found.unwrap_or_default())
-}
-
-#[derive(Default)]
-struct Table {
-    secrets: Secrets,
-    /// Wildcards of the line that holds for everybody.
-    anybody: usize,
-    /// Users whose line has a `*` for the server, with nothing else to tell it by.
-    by_any_server: std::collections::HashSet<Box<[u8]>>,
-}
-
-impl Table {
-    /// The line with the fewest wildcards holds, and of those the first.
-    fn take(&mut self, client: &[u8], wildcards: usize, subscriber: Subscriber) {
-        if client == b"*" {
-            if self.secrets.anybody.is_none() || wildcards < self.anybody {
-                self.anybody = wildcards;
-                self.secrets.anybody = Some(Box::new(subscriber));
-            }
-            return;
-        }
-        let is_better = match self.secrets.named.get(client) {
-            None => true,
-            Some(_) => wildcards == 0 && self.by_any_server.contains(client),
-        };
-        if !is_better {
-            return;
-        }
-        if wildcards == 0 {
-            self.by_any_server.remove(client);
-        } else {
-            self.by_any_server.insert(client.into());
-        }
-        self.secrets.named.insert(client.into(), subscriber);
-    }
 }
 
 struct Line {

@@ -58,40 +58,40 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// Why there is no session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why there is no session, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nobody answered.
-    NoOffer {
-        config: Arc<Config>,
-        sent: u32,
-        waited: Duration,
-        ignored: Ignored,
-    },
-    /// Some answered, and none is what is wanted.
-    NoneFits {
-        config: Arc<Config>,
-        sent: u32,
-        waited: Duration,
-        offers: Vec<Offer>,
-    },
+    #[error(
+        "nobody answered {sent} PADI in {} s{ignored}: {}look whether the cable is in and the modem has sync and is bridging, whether \
+         {}, and whether the operator knows this MAC address",
+        waited.as_secs(),
+        silent(config),
+        other_tags(config)
+    )]
+    NoOffer { config: Arc<Config>, sent: u32, waited: Duration, ignored: Ignored },
+    #[error(
+        "{} answered {sent} PADI in {} s, and none is what is wanted: {}",
+        plural(offers.len() as u64, "concentrator"),
+        waited.as_secs(),
+        none_fits(config, offers)
+    )]
+    NoneFits { config: Arc<Config>, sent: u32, waited: Duration, offers: Vec<Offer> },
     /// A concentrator offered and then kept silent.
-    NoConfirmation {
-        offer: Box<Offer>,
-        sent: u32,
-        waited: Duration,
-        ignored: Ignored,
-    },
-    Refused {
-        offer: Box<Offer>,
-        complaint: Complaint,
-    },
-    /// The concentrator gave a number that no session has.
-    NoSession {
-        offer: Box<Offer>,
-        /// The number, 0 or 0xffff.
-        session: u16,
-    },
+    #[error(
+        "the concentrator {offer} made an offer and answered none of {sent} PADR in {} s{ignored}: it may have no room, refuse this \
+         line or MAC address without a word, or still count an earlier session of this line; a later try may succeed",
+        waited.as_secs()
+    )]
+    NoConfirmation { offer: Box<Offer>, sent: u32, waited: Duration, ignored: Ignored },
+    #[error("the concentrator {offer} refused the session: {complaint}{}", complaint.advice())]
+    Refused { offer: Box<Offer>, complaint: Complaint },
+    /// 0 or 0xffff.
+    #[error(
+        "the concentrator {offer} confirmed a session under the number {session}, which no session can have (RFC 2516 section 4), \
+         and gave no reason: that is a fault of the concentrator or a refusal; ask the operator"
+    )]
+    NoSession { offer: Box<Offer>, session: u16 },
+    #[error("{0}: the service name is too long, or the concentrator's cookie is")]
     TooLong(TooLong),
 }
 
@@ -102,58 +102,16 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    /// What happened, and what to do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::NoOffer { config, sent, waited, ignored } => {
-                write!(f, "nobody answered {sent} PADI in {} s{ignored}: ", waited.as_secs())?;
-                // RFC 2516 section 5.2: it must not answer then.
-                if !config.service.is_empty() {
-                    let service = Quotable(&config.service);
-                    let interface = interface(config);
-                    write!(
-                        f,
-                        "a concentrator that does not serve \"{service}\" keeps silent (`rxlane pppoe discover {interface}` lists \
-                         what is served); "
-                    )?;
-                }
-                write!(
-                    f,
-                    "look whether the cable is in and the modem has sync and is bridging, whether {}, and whether the operator \
-                     knows this MAC address",
-                    other_tags(config)
-                )
-            }
-            Failure::NoneFits { config, sent, waited, offers } => {
-                let (count, seconds) = (offers.len(), waited.as_secs());
-                write!(
-                    f,
-                    "{} answered {sent} PADI in {seconds} s, and none is what is wanted: ",
-                    plural(count as u64, "concentrator")
-                )?;
-                none_fits(f, config, offers)
-            }
-            Failure::NoConfirmation { offer, sent, waited, ignored } => write!(
-                f,
-                "the concentrator {offer} made an offer and answered none of {sent} PADR in {} s{ignored}: it may have no \
-                 room, refuse this line or MAC address without a word, or still count an earlier session of this line; \
-                 a later try may succeed",
-                waited.as_secs()
-            ),
-            Failure::Refused { offer, complaint } => {
-                write!(f, "the concentrator {offer} refused the session: {complaint}{}", complaint.advice())
-            }
-            Failure::NoSession { offer, session } => write!(
-                f,
-                "the concentrator {offer} confirmed a session under the number {session}, which no session can have (RFC \
-                 2516 section 4), and gave no reason: that is a fault of the concentrator or a refusal; ask the operator"
-            ),
-            Failure::TooLong(error) => {
-                write!(f, "{error}: the service name is too long, or the concentrator's cookie is")
-            }
-        }
+/// RFC 2516 section 5.2: a concentrator must not answer then.
+fn silent(config: &Config) -> String {
+    if config.service.is_empty() {
+        return String::new();
     }
+    format!(
+        "a concentrator that does not serve \"{}\" keeps silent (`rxlane pppoe discover {}` lists what is served); ",
+        Quotable(&config.service),
+        interface(config)
+    )
 }
 
 /// The interface as a command is to name it.
@@ -177,50 +135,39 @@ fn other_tags(config: &Config) -> String {
 const NAMED: usize = 4;
 
 /// Who answered, why that is not enough, and what to do.
-fn none_fits(f: &mut fmt::Formatter<'_>, config: &Config, offers: &[Offer]) -> fmt::Result {
-    for (number, offer) in offers.iter().take(NAMED).enumerate() {
-        write!(f, "{}{offer} ", if number == 0 { "" } else { "; " })?;
-        unfit(f, config, offer)?;
-    }
+fn none_fits(config: &Config, offers: &[Offer]) -> String {
+    let mut named: Vec<_> =
+        offers.iter().take(NAMED).map(|offer| format!("{offer} {}", unfit(config, offer))).collect();
     if offers.len() > NAMED {
-        write!(f, "; and {} more", offers.len() - NAMED)?;
+        named.push(format!("and {} more", offers.len() - NAMED));
     }
     let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
-    let is_other = is_other(config, offers);
-    if is_other && !lacks_service && !config.service.is_empty() {
-        let service = Quotable(&config.service);
-        return write!(
-            f,
-            ". Name one that is there by `--ac`, or leave it out; or the one that is wanted is there and silent, since it does \
-             not serve \"{service}\": leave out `--service`"
-        );
-    }
-    f.write_str(match (is_other, lacks_service) {
-        (true, true) => ". Name what is there by `--ac` and `--service`, or leave them out",
-        (true, false) => ". Name one that is there by `--ac`, or leave it out",
-        (false, true) => ". Ask for a service that is there by `--service`, or leave it out",
-        (false, false) => ". A later try may succeed; if none does, ask the operator and quote this text",
-    })
+    // Some are not the one that is wanted.
+    let is_other = config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)));
+    let advice = match (is_other, lacks_service) {
+        (true, true) => "Name what is there by `--ac` and `--service`, or leave them out",
+        (true, false) if !config.service.is_empty() => {
+            let service = Quotable(&config.service);
+            let advice = "Name one that is there by `--ac`, or leave it out; or the one that is wanted is there and silent, since it";
+            return format!(
+                "{}. {advice} does not serve \"{service}\": leave out `--service`",
+                named.join("; ")
+            );
+        }
+        (true, false) => "Name one that is there by `--ac`, or leave it out",
+        (false, true) => "Ask for a service that is there by `--service`, or leave it out",
+        (false, false) => "A later try may succeed; if none does, ask the operator and quote this text",
+    };
+    format!("{}. {advice}", named.join("; "))
 }
 
-/// Whether some are not the one that is wanted.
-fn is_other(config: &Config, offers: &[Offer]) -> bool {
-    config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)))
-}
-
-fn unfit(f: &mut fmt::Formatter<'_>, config: &Config, offer: &Offer) -> fmt::Result {
-    let mut lead = "";
-    if let Some(complaint) = &offer.complaint {
-        write!(f, "says {complaint}")?;
-        lead = " and ";
-    }
-    if let Some(pin) = config.pin.as_ref().filter(|pin| !pin.is(offer)) {
-        write!(f, "{lead}is not {pin}")?;
-        lead = " and ";
-    }
-    if !offer.serves(&config.service) {
-        let service = Quotable(&config.service);
-        write!(f, "{lead}does not serve \"{service}\" (its services: {})", offer.services_in_words())?;
-    }
-    Ok(())
+fn unfit(config: &Config, offer: &Offer) -> String {
+    let service = Quotable(&config.service);
+    let reasons = [
+        offer.complaint.as_ref().map(|complaint| format!("says {complaint}")),
+        config.pin.as_ref().filter(|pin| !pin.is(offer)).map(|pin| format!("is not {pin}")),
+        (!offer.serves(&config.service))
+            .then(|| format!("does not serve \"{service}\" (its services: {})", offer.services_in_words())),
+    ];
+    reasons.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
