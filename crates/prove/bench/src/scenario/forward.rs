@@ -11,7 +11,7 @@ mod stall;
 mod trial;
 
 use super::design::{Comparison, Design, crossed, parameters};
-use super::moderation::Moderation;
+use super::moderation::{Moderation, USECS};
 use super::pair::{self, spread_by_rps};
 use super::report::{Cell, Fact, Factor, LESS, LeftOut, Levels, MORE, Metric, Report};
 use super::router::{Lines, PAYLOAD, Router, Way};
@@ -22,16 +22,8 @@ use trial::{search, trial};
 
 pub use super::router::Cable;
 
-/// As the NICs were found, and microseconds between interrupts (`rx-usecs`), as on the APU of the field report.
+/// As the NICs were found.
 const AS_IS: &str = "as-is";
-const MODERATIONS: [(&str, &str); 6] = [
-    (AS_IS, "moderation as it was"),
-    ("0", "rx-usecs 0"),
-    ("3", "rx-usecs 3"),
-    ("10", "rx-usecs 10"),
-    ("50", "rx-usecs 50"),
-    ("100", "rx-usecs 100"),
-];
 const KERNEL_TRUNK: &str = "trunk-8021q";
 const RXLANE_TRUNK: &str = "trunk-rxlane";
 const TRUNKS: [&str; 2] = [KERNEL_TRUNK, RXLANE_TRUNK];
@@ -60,7 +52,8 @@ impl Forward {
             Factor::new("rps", &[("off", "RPS off"), ("on", "RPS on")]),
         ];
         if self.has_cables() {
-            factors.push(Factor::new("moderation", &MODERATIONS));
+            factors
+                .push(Factor::new("moderation", &[&[(AS_IS, "moderation as it was")], &USECS[..]].concat()));
         }
         factors
     }
@@ -100,7 +93,7 @@ impl Forward {
         }
         if self.has_cables() {
             for metric in ["forwarded", "interrupts"] {
-                for (moderation, _) in MODERATIONS.iter().skip(1) {
+                for (moderation, _) in USECS {
                     let this = format!("moderation={moderation}");
                     comparisons.push(Comparison::new(metric, &this, as_is, "lines=two streams=one rps=off"));
                 }

@@ -9,6 +9,15 @@ use service::journal::{self, Journal, Undone};
 /// Which command changed a setting, for the reader of the journal.
 const BY: &str = "bench";
 
+/// Levels of `rx-usecs`, as on the APU of the field report.
+pub const USECS: [(&str, &str); 5] = [
+    ("0", "rx-usecs 0"),
+    ("3", "rx-usecs 3"),
+    ("10", "rx-usecs 10"),
+    ("50", "rx-usecs 50"),
+    ("100", "rx-usecs 100"),
+];
+
 /// Settings that were changed; restored by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
 /// first namespace.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ use crate::frames::{Frames, Played, Playing, play};
 use crate::namespace::{BorrowedNic, Folder, Namespace};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 const LINE: &str = "line0";
 pub const ROUTER: &str = "wan0";
@@ -84,12 +83,6 @@ pub struct Passed {
     pub interface: String,
     pub counter: &'static str,
     pub frames: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Until {
-    Elapsed(Duration),
-    Sent(u64),
 }
 
 impl Router {
@@ -185,45 +178,11 @@ impl Router {
         self.set_neighbours()
     }
 
-    /// Sends this way from one CPU, on which the router's end of a veth pair receives: frames a second, or as fast as it
-    /// goes.
-    pub fn play(
-        &self,
-        way: Way,
-        rate: Option<f64>,
-        cpu: Option<u16>,
-        tools: &Tools<'_>,
-    ) -> Result<Played, Error> {
-        self.send(way, rate, Until::Elapsed(tools.seconds), cpu, tools)
-    }
-
-    /// Sends so many frames this way at a rate.
-    pub fn probe(&self, way: Way, count: u64, rate: f64, tools: &Tools<'_>) -> Result<Played, Error> {
-        self.send(way, Some(rate), Until::Sent(count), None, tools)
-    }
-
-    fn send(
-        &self,
-        way: Way,
-        rate: Option<f64>,
-        until: Until,
-        cpu: Option<u16>,
-        tools: &Tools<'_>,
-    ) -> Result<Played, Error> {
+    /// Sends frames this way, as `playing` says. From one CPU, the router's end of a veth pair receives on that one.
+    pub fn play(&self, way: Way, playing: Playing<'_>, tools: &Tools<'_>) -> Result<Played, Error> {
         let (into, _) = way.lines();
-        let (length, count) = match until {
-            Until::Elapsed(length) => (Some(length), None),
-            Until::Sent(count) => (None, Some(count)),
-        };
-        let playing = Playing {
-            interface: &self.stations[into],
-            shares: vec![self.frames[into].clone()],
-            cpus: cpu.into_iter().collect(),
-            rate,
-            length,
-            count,
-            ..Playing::default()
-        };
+        let shares = vec![self.frames[into].clone()];
+        let playing = Playing { interface: &self.stations[into], shares, ..playing };
         let played =
             self.line.inside(|| play(&playing, None, tools.stop, &mut |_| ControlFlow::Continue(())))?;
         played.and_then(Played::whole).map_err(|error| Error::Failed(error.to_string()))

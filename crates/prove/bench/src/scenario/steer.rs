@@ -12,6 +12,7 @@ use super::program::Running;
 use super::report::{Factor, LeftOut, Levels, MORE, Metric};
 use super::router::{Lines, PAYLOAD, ROUTER, Router, Way};
 use super::{Error, Measured, Scenario, Tools, level};
+use crate::frames::Playing;
 use crate::namespace::Folder;
 use crate::{pin, softnet};
 use kernel::cpu::CpuSet;
@@ -122,7 +123,9 @@ impl Scenario for Steer {
         let router = Router::new(lines, &[], self.flows, tools)?;
         let _steering = self.spread(&router, cell, tools)?;
         let before = (router.forwarded(Way::There)?, read_softnet()?);
-        let sent = router.play(Way::There, None, self.cpus.first().copied(), tools)?;
+        let cpus = self.cpus.first().copied().into_iter().collect();
+        let playing = Playing { cpus, length: Some(tools.seconds), ..Playing::default() };
+        let sent = router.play(Way::There, playing, tools)?;
         sleep(ON_ITS_WAY);
         let forwarded = router.forwarded(Way::There)?.saturating_sub(before.0);
         let taken = read_softnet()?.since(&before.1);

@@ -2,6 +2,7 @@
 
 use super::super::router::{Passed, Router, Way};
 use super::super::{Error, Tools};
+use crate::frames::Playing;
 use std::time::Duration;
 
 /// A few frames, slowly, get through a router that is merely overloaded by more.
@@ -37,7 +38,7 @@ pub fn check(router: &Router, ways: &[Way], tools: &Tools<'_>) -> Result<(), Err
 
 fn comes_out(router: &Router, way: Way, tools: &Tools<'_>) -> Result<bool, Error> {
     let before = router.arrived(&[way])?;
-    router.probe(way, FRAMES, RATE, tools)?;
+    router.play(way, Playing { rate: Some(RATE), count: Some(FRAMES), ..Playing::default() }, tools)?;
     let arrives = || Ok((router.arrived(&[way])? > before).then_some(()));
     Ok(tools.wait_for(PATIENCE, arrives)?.is_some())
 }

@@ -3,9 +3,9 @@
 use super::super::router::{Router, Way};
 use super::super::{Error, Tools};
 use super::stall;
-use crate::frames::Played;
+use crate::frames::{Played, Playing};
 use crate::namespace::SceneError;
-use crate::pin;
+use crate::pin::{self, cpu_of};
 use crate::supervise::started;
 use std::sync::atomic::Ordering;
 use std::thread::{self, sleep};
@@ -47,9 +47,9 @@ pub fn trial(router: &Router, ways: &[Way], rate: Option<f64>, tools: &Tools<'_>
     let before = router.arrived(ways)?;
     let played: Result<Vec<Played>, Error> = thread::scope(|scope| {
         let play = |(number, way): (usize, &Way)| {
-            let cpu = cpus.get(number % cpus.len().max(1)).copied();
-            let way = *way;
-            started(scope, move || router.play(way, each, cpu, tools)).map_err(SceneError::Thread)
+            let (way, cpus) = (*way, cpu_of(&cpus, number).into_iter().collect());
+            let playing = Playing { rate: each, length: Some(tools.seconds), cpus, ..Playing::default() };
+            started(scope, move || router.play(way, playing, tools)).map_err(SceneError::Thread)
         };
         // Where one cannot be started, the others end with their time.
         let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, _>>()?;

@@ -5,6 +5,7 @@
 //! refused.
 
 use super::super::design::{Comparison, Design, crossed};
+use super::super::moderation::USECS;
 use super::super::report::{Fact, Factor, LESS, LeftOut, Levels, Metric};
 use super::super::{Error, Measured, Scenario, Tools, level};
 use super::card::Card;
@@ -16,7 +17,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-const USECS: [&str; 5] = ["0", "3", "10", "50", "100"];
 /// The value of the parameter `from` where load comes by itself.
 pub const ANYBODY: &str = "whoever sends";
 /// What is varied unless something else is asked for: what stands in a group is crossed.
@@ -93,16 +93,7 @@ impl PpsInterface {
     fn factors(&self) -> Vec<Factor> {
         let settings: [(&str, &[(&str, &str)]); 5] = [
             ("queues", &[("1", "one queue"), ("2", "two queues"), ("4", "four queues")]),
-            (
-                "usecs",
-                &[
-                    ("0", "rx-usecs 0"),
-                    ("3", "rx-usecs 3"),
-                    ("10", "rx-usecs 10"),
-                    ("50", "rx-usecs 50"),
-                    ("100", "rx-usecs 100"),
-                ],
-            ),
+            ("usecs", &USECS),
             ("ring", &[("256", "ring of 256"), ("4096", "ring of 4096")]),
             ("hash", &[("sd", "UDP hashed by addresses"), ("sdfn", "UDP hashed by addresses and ports")]),
             (
@@ -241,7 +232,7 @@ impl Scenario for PpsInterface {
         }
         let driver = card.driver.as_deref().unwrap_or("the driver");
         let is_varied = |usecs: &str| cells.iter().any(|cell| level(cell, "usecs") == usecs);
-        for microseconds in USECS.into_iter().filter(|level| is_varied(level)) {
+        for (microseconds, _) in USECS.into_iter().filter(|(level, _)| is_varied(level)) {
             let means = microseconds.parse().ok().and_then(|number| card.means(number));
             let means = means.unwrap_or("unknown: no profile of this card says it (rxlane nics)");
             facts.push(fact(format!("rx-usecs {microseconds} to {driver}"), means.to_owned()));
