@@ -12,7 +12,7 @@ const LINKS: [Link; 6] =
 /// All that is told, for comparison.
 fn told(seen: &Dissection, frame: &[u8]) -> impl PartialEq + std::fmt::Debug + use<> {
     let headers = (seen.stack(), seen.error().copied(), seen.pppoe(), seen.ppp_protocol());
-    let tags = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_octets(frame).to_vec());
+    let tags = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_bytes(frame).to_vec());
     let ip = (seen.flow().copied(), seen.fragment(), seen.has_ipv4_options(), seen.extensions());
     let addresses = (seen.home_address(frame), seen.routing2_destination(frame));
     (headers, tags, ip, addresses, seen.is_snap(), seen.network_offset(), seen.transport_offset())
@@ -32,7 +32,7 @@ fn lies_within(seen: &Dissection, frame: &[u8]) {
         assert_eq!(flow.bidirectional(), flow.reversed().bidirectional());
         assert_eq!(flow.has_ports(), flow.source_port().is_some());
     }
-    let headers: usize = seen.extension_headers(frame).map(|header| header.octets.len()).sum();
+    let headers: usize = seen.extension_headers(frame).map(|header| header.bytes.len()).sum();
     assert!(headers <= frame.len());
 }
 

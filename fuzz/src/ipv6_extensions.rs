@@ -15,7 +15,7 @@ fn written(header: &dyn Emit) -> Vec<u8> {
 fn alone(kind: Kind, octets: &[u8]) {
     let Ok(header) = Header::parse(kind, octets, octets.len()) else { return };
     let options: usize = header.options().map_while(Result::ok).map(|option| option.value.len() + 2).sum();
-    assert!(options + 2 <= header.octets.len());
+    assert!(options + 2 <= header.bytes.len());
     let _ = (header.check_routing(), header.check_options(), header.jumbo_payload());
     let _ = (header.home_address(), header.routing2_destination(), header.fragment());
     let again = match kind {
@@ -33,9 +33,9 @@ fn alone(kind: Kind, octets: &[u8]) {
     if let Ok(again) = again {
         // The reserved field of an authentication header, bytes 2 and 3, is not kept.
         let compared = if kind == Kind::Authentication { 2 } else { 4 };
-        assert_eq!(header.octets[..compared], again[..compared]);
-        assert_eq!(header.octets[4..], again[4..]);
-        assert_eq!(header.octets.len(), again.len());
+        assert_eq!(header.bytes[..compared], again[..compared]);
+        assert_eq!(header.bytes[4..], again[4..]);
+        assert_eq!(header.bytes.len(), again.len());
     }
 }
 
@@ -59,7 +59,7 @@ pub fn run(octets: &[u8]) {
         };
         let packet = [written(&header), chain.to_vec()].concat();
         let seen = dissect(Link::Ip, &packet, packet.len());
-        let walked: usize = seen.extension_headers(&packet).map(|header| header.octets.len()).sum();
+        let walked: usize = seen.extension_headers(&packet).map(|header| header.bytes.len()).sum();
         assert!(40 + walked <= packet.len());
         assert_eq!(seen.network_offset(), Some(0));
         if seen.error().is_none()

@@ -19,7 +19,7 @@ pub fn run(octets: &[u8]) {
     received(&framing(link, LOCAL, PEER), &framing(link, PEER, LOCAL), frame);
     let mut head = Head::new();
     if let Ok(rest) = framing(link, LOCAL, PEER).encapsulate(frame, &mut head) {
-        assert!(frame.ends_with(rest) && !head.octets().is_empty());
+        assert!(frame.ends_with(rest) && !head.bytes().is_empty());
     }
     lowered(frame);
 }
@@ -38,7 +38,7 @@ fn received(near: &Framing, far: &Framing, frame: &[u8]) {
     let taken = octets.get(range).expect("a part of the frame").to_vec();
     let mut head = Head::new();
     let rest = far.encapsulate(&taken, &mut head).expect("the other end sends it");
-    let mut again = [head.octets(), rest].concat();
+    let mut again = [head.bytes(), rest].concat();
     assert!(again.len() <= frame.len());
     if near.form() == Form::Packets {
         assert!(frame.get(again.len() - taken.len()..again.len()) == Some(&taken[..]));

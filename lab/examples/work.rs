@@ -272,7 +272,7 @@ fn pppoe(guest: &Guest, size: u16) -> Result<Vec<Vec<u8>>> {
     let mut generator = scenario.generate(SEED)?;
     let station = guest.mac("wan")?;
     let frame = |_| {
-        let mut frame = generator.next_frame().octets.to_vec();
+        let mut frame = generator.next_frame().bytes.to_vec();
         frame[..6].copy_from_slice(&station.0);
         frame
     };

@@ -5,6 +5,7 @@ use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use anyhow::bail;
+use format::quoted;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub struct CollectArguments {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Leave RSS hash keys in; whoever knows the key can aim all traffic at one queue
+    /// Leave RSS hash keys in; who knows the key can aim all traffic at one queue
     #[arg(long)]
     with_hash_key: bool,
 
@@ -75,15 +76,15 @@ impl CollectArguments {
     }
 
     fn written(&self, path: &Path, text: &str) -> String {
-        let name = path.display();
+        let (name, file) = (path.display(), quoted(&path.to_string_lossy()));
         let size = format::size(text.len() as u64);
         if self.script {
-            return format!("wrote {name}, the collector ({size}): `sh {name} >bundle.txt` on the machine");
+            return format!("wrote {name}, the collector ({size}): `sh {file} >bundle.txt` on the machine");
         }
         let outputs = text.lines().filter(|line| line.starts_with("$ ")).count() as u64;
         let outputs = format::plural(outputs, "output");
         format!(
-            "wrote {name}, {outputs} ({size}): read it before you post it; `rxlane doctor --from {name}` judges it"
+            "wrote {name}, {outputs} ({size}): read it before you post it; `rxlane doctor --from {file}` judges it"
         )
     }
 

@@ -119,7 +119,7 @@ fn sample(directory: &Path, name: &str, scenario: Scenario) -> anyhow::Result<Pa
         let mut traffic = scenario.with_flows(FLOWS).generate(SEED)?;
         for _ in 0..FRAMES {
             let frame = traffic.next_frame();
-            writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32)?;
+            writer.write(frame.timestamp_ns as i64, frame.bytes, frame.bytes.len() as u32)?;
         }
         writer.finish()?;
         Ok(())

@@ -267,8 +267,8 @@ impl GenArguments {
         let mut first = None;
         for number in 0..self.frames {
             let frame = traffic.next_frame();
-            writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32)?;
-            written.octets += frame.octets.len() as u64;
+            writer.write(frame.timestamp_ns as i64, frame.bytes, frame.bytes.len() as u32)?;
+            written.octets += frame.bytes.len() as u64;
             written.nanoseconds = frame.timestamp_ns - *first.get_or_insert(frame.timestamp_ns);
             if number % PROGRESS_STEP == PROGRESS_STEP - 1 {
                 progress.show_amount(number, Some(self.frames), |frames| plural(frames, "frame"));

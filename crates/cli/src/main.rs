@@ -21,6 +21,7 @@ mod nics;
 mod output;
 mod output_file;
 mod page;
+mod physical;
 mod pppoe_command;
 mod progress;
 mod render;

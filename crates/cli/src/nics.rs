@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "A value is yes, no or unknown; what no source tells is unknown. Frame sizes are bytes \
+    after_help = "A value is yes, no or unknown; what no source says is unknown. Frame sizes are bytes \
 without FCS.\nWith --stack alone, kinds of devices are compared over kernels; with names, what is left on these \
 devices, and which frames they let in:\n  rxlane nics --stack ad:100,q:200 i210 82599 --kernel 4.7\nExit code: 0; 1 where --can finds no device that would as it is or in a mode that its usual driver \
 can turn on; 2 for a name that is none."
@@ -38,6 +38,9 @@ pub struct NicsArguments {
     /// The kernel whose rules hold: 3.10, 4.7, or current (6.12).
     #[arg(long, value_name = "KERNEL", requires = "stack", value_parser = stack::kernel)]
     kernel: Option<KernelRules>,
+    /// Print everything with its source: all claims, the modes of each device, why it spreads or not.
+    #[arg(short, long)]
+    verbose: bool,
     /// Print JSON (schema rxlane.nics/1).
     #[arg(long)]
     json: bool,
@@ -52,20 +55,64 @@ impl NicsArguments {
             if named.is_empty() { Cow::Borrowed(nic::builtin()?) } else { Cow::Owned(named) };
         if let Some(asked) = &self.stack {
             let named = if self.names.is_empty() { &[] } else { profiles.as_ref() };
-            return stack::run(out, asked, self.kernel, named, self.json);
+            return stack::run(out, asked, self.kernel, named, (self.json, self.verbose));
         }
         if let Some(traffic) = &self.can {
-            return can(out, &profiles, traffic, self.json);
+            return self.can(out, &profiles, traffic);
         }
         match profiles.as_ref() {
             all if self.json => out.json(&json!({"schema": "rxlane.nics/1", "nics": profiles_json(all)}))?,
-            all if self.names.is_empty() => list(out, all)?,
-            [one] => show(out, one)?,
-            several => side_by_side::print(out, several)?,
+            all if self.names.is_empty() => list(out, all, self.verbose)?,
+            [one] if self.verbose => show(out, one)?,
+            [one] => summary(out, one)?,
+            several => side_by_side::print(out, several, self.keys())?,
         }
         Ok(Outcome::Success)
     }
+
+    fn keys(&self) -> &'static [Key] {
+        if self.verbose { schema::KEYS } else { SUMMARY }
+    }
+
+    fn can(&self, out: &mut Output, profiles: &[Profile], traffic: &Traffic) -> CommandResult {
+        let mut answers: Vec<Answer> =
+            profiles.iter().map(|profile| spread::answer(profile, traffic)).collect();
+        answers.sort_by_key(|answer| WORDS.iter().position(|word| *word == word_of(answer)));
+        if self.json {
+            let list: Vec<Json> = answers.iter().map(answer_json).collect();
+            let can = json!({"traffic": traffic.to_string(), "answers": list});
+            out.json(&json!({"schema": "rxlane.nics/1", "can": can}))?;
+        } else {
+            paragraph(out, "", &format!("Spread over the receive queues by the device: {traffic}"), HEAD)?;
+            writeln!(out)?;
+            let with_reasons = self.verbose || !self.names.is_empty();
+            print_answers(out, &answers, with_reasons)?;
+        }
+        let found = answers.iter().any(Answer::is_available);
+        Ok(if found { Outcome::Success } else { Outcome::Negative })
+    }
 }
+
+/// What decides most questions about a NIC.
+const SUMMARY: &[Key] = &[
+    schema::DRIVERS,
+    schema::FRAME_ONE_TAG,
+    schema::TAGS_THROUGH,
+    schema::PPPOE,
+    schema::MPLS,
+    schema::KEY_BYTES,
+    schema::TYPES_DEFAULT,
+    schema::FIELDS_UDP4,
+    schema::SELECTION,
+    schema::RX_QUEUES,
+    schema::TABLE_SIZES,
+    schema::UNHASHED_FRAMES,
+    schema::RING_DEFAULT,
+    schema::RING_MAX,
+    schema::ADAPTIVE,
+    schema::XDP_NATIVE,
+    schema::VLAN_STRIP,
+];
 
 const HEAD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
@@ -79,8 +126,9 @@ fn cell(profile: &Profile, key: Key) -> String {
     }
 }
 
-fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
+fn list(out: &mut Output, profiles: &[Profile], is_verbose: bool) -> io::Result<()> {
     let head = ["name", "driver", "queues", "table", "key", "tags seen", "PPPoE", "UDP", "modes"];
+    let columns = if is_verbose { head.len() } else { head.len() - 1 };
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let mut elsewhere = false;
     for profile in profiles {
@@ -112,7 +160,12 @@ fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
             modes.join(" "),
         ]);
     }
+    rows.iter_mut().for_each(|row| row.truncate(columns));
     table(out, &rows)?;
+    if !is_verbose {
+        let more = "tags seen: TPIDs before IP; UDP: hash fields; ?: unknown. --verbose: legend and modes.";
+        return paragraph(out, "", more, QUIET);
+    }
     let legend = "queues: receive queues for RSS; table: entries of the indirection table; key: bytes; tags seen: \
                   TPIDs behind which the hash finds IP, ≤2 of them where it sees through so many; UDP: default \
                   hash fields, s and d addresses, f and n ports; ?: unknown. `rxlane nics NAME` shows everything \
@@ -209,6 +262,20 @@ fn paragraph(out: &mut Output, lead: &str, text: &str, style: Style) -> io::Resu
 }
 
 const LABEL: usize = 36;
+
+fn summary(out: &mut Output, profile: &Profile) -> io::Result<()> {
+    let name = out.styled(HEAD, profile.name());
+    writeln!(out, "{name}  {}", profile.title)?;
+    for key in SUMMARY {
+        label_and_value(out, key.label, &cell(profile, *key))?;
+    }
+    let modes: Vec<String> = profile.modes().iter().map(|mode| format!("+{}", mode.name)).collect();
+    if !modes.is_empty() {
+        label_and_value(out, "modes", &modes.join(" "))?;
+    }
+    let known = schema::KEYS.iter().filter(|key| profile.claim(**key).is_some()).count();
+    paragraph(out, "", &format!("?: unknown. --verbose prints all {known} claims with their sources."), QUIET)
+}
 
 fn show(out: &mut Output, profile: &Profile) -> io::Result<()> {
     let name = out.styled(HEAD, profile.name());
@@ -309,47 +376,38 @@ fn silent(out: &mut Output, profile: &Profile) -> io::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}  no source read tells", out.styled(HEAD, "unknown"))?;
+    writeln!(out, "\n{}  no source says", out.styled(HEAD, "unknown"))?;
     paragraph(out, "  ", &missing.join("; "), Style::new())
 }
 
-fn can(out: &mut Output, profiles: &[Profile], traffic: &Traffic, json: bool) -> CommandResult {
-    let mut answers: Vec<Answer> = profiles.iter().map(|profile| spread::answer(profile, traffic)).collect();
-    answers.sort_by_key(|answer| WORDS.iter().position(|word| *word == shown(answer)));
-    if json {
-        let list: Vec<Json> = answers.iter().map(answer_json).collect();
-        out.json(
-            &json!({"schema": "rxlane.nics/1", "can": {"traffic": traffic.to_string(), "answers": list}}),
-        )?;
+fn print_answers(out: &mut Output, answers: &[Answer], with_reasons: bool) -> io::Result<()> {
+    let of = |word: &'static str| answers.iter().filter(move |answer| word_of(answer) == word);
+    if with_reasons {
+        let mut rows = vec![["name", "spreads", "why"].map(str::to_owned).to_vec()];
+        for answer in answers {
+            rows.push(vec![answer.profile.name(), word_of(answer).to_owned(), explanation(answer)]);
+        }
+        table(out, &rows)?;
     } else {
-        print_answers(out, traffic, &answers)?;
+        for word in WORDS.into_iter().filter(|word| of(word).count() > 0) {
+            let names: Vec<String> = of(word).map(|answer| answer.profile.name()).collect();
+            paragraph(out, &format!("{word:<11}"), &names.join(" "), Style::new())?;
+        }
     }
-    let found = answers.iter().any(Answer::is_available);
-    Ok(if found { Outcome::Success } else { Outcome::Negative })
-}
-
-fn print_answers(out: &mut Output, traffic: &Traffic, answers: &[Answer]) -> io::Result<()> {
-    paragraph(out, "", &format!("Spread over the receive queues by the device: {traffic}"), HEAD)?;
+    let [yes, mode, theory, unknown, no] = WORDS.map(|word| of(word).count());
     writeln!(out)?;
-    let mut rows = vec![["name", "spreads", "why"].map(str::to_owned).to_vec()];
-    for answer in answers {
-        rows.push(vec![answer.profile.name(), shown(answer).to_owned(), explanation(answer)]);
-    }
-    table(out, &rows)?;
-    let [yes, mode, theory, unknown, no] =
-        WORDS.map(|word| answers.iter().filter(|answer| shown(answer) == word).count());
-    writeln!(out)?;
-    let told = format!(
+    let why = if with_reasons { "" } else { " --verbose says why." };
+    let counts = format!(
         "{yes} would as they are, {mode} in a mode that can be turned on, {theory} in one that no usual driver \
-         turns on, {no} would not, of {unknown} it is unknown."
+         turns on, {no} would not, of {unknown} it is unknown.{why}"
     );
-    paragraph(out, "", &told, Style::new())
+    paragraph(out, "", &counts, Style::new())
 }
 
 /// What is said of devices, the best first.
 const WORDS: [&str; 5] = ["yes", "in a mode", "in theory", "unknown", "no"];
 
-fn shown(answer: &Answer) -> &'static str {
+fn word_of(answer: &Answer) -> &'static str {
     match (answer.word(), answer.is_available()) {
         ("mode", true) => "in a mode",
         ("mode", false) => "in theory",

@@ -37,7 +37,7 @@ fn frames() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
         scenario.control_per_million = 300_000;
         scenario.fragments_per_million = 200_000;
         let mut traffic = scenario.generate(1)?;
-        frames.extend((0..24).map(|_| traffic.next_frame().octets.iter().copied().take(160).collect()));
+        frames.extend((0..24).map(|_| traffic.next_frame().bytes.iter().copied().take(160).collect()));
     }
     Ok(frames)
 }
@@ -316,7 +316,7 @@ fn links(corpus: &Corpus) -> Done {
         scenario.control_per_million = 200_000;
         let mut traffic = scenario.generate(1)?;
         for number in 0..16 {
-            let frame = traffic.next_frame().octets;
+            let frame = traffic.next_frame().bytes;
             let octets = [&[link], &stations[..], frame.get(12..).unwrap_or_default()].concat();
             corpus.put("link_frames", &format!("{link}-{number}"), &octets)?;
         }

@@ -109,7 +109,7 @@ fn frames(guest: &Guest, nic: &str, encapsulation: &str) -> Result<Vec<Vec<u8>>>
     let mut generator = scenario.generate(SEED)?;
     let station = guest.mac(nic)?;
     let frame = |_| {
-        let mut frame = generator.next_frame().octets.to_vec();
+        let mut frame = generator.next_frame().bytes.to_vec();
         frame[..6].copy_from_slice(&station.0);
         frame
     };

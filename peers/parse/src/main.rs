@@ -46,7 +46,7 @@ fn frames(encapsulation: &str, ipv6: u8, udp: u8) -> Result<Vec<Vec<u8>>, String
     scenario.ipv6_percent = ipv6;
     scenario.udp_percent = udp;
     let mut traffic = scenario.generate(1).map_err(|error| error.to_string())?;
-    Ok((0..FRAMES).map(|_| traffic.next_frame().octets.to_vec()).collect())
+    Ok((0..FRAMES).map(|_| traffic.next_frame().bytes.to_vec()).collect())
 }
 
 fn check(kind: &str, frames: &[Vec<u8>]) -> Result<(), String> {

@@ -55,7 +55,7 @@ impl NetHeader {
     }
 
     /// The ten bytes.
-    pub const fn octets(&self) -> [u8; NetHeader::LENGTH] {
+    pub const fn bytes(&self) -> [u8; NetHeader::LENGTH] {
         let [a, b] = self.header_length.to_ne_bytes();
         let [c, d] = self.gso_size.to_ne_bytes();
         let [e, f] = self.checksum_start.to_ne_bytes();

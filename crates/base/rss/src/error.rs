@@ -15,8 +15,8 @@ pub enum KeyError {
     Unfinished { position: usize },
     #[error(
         "hash key: {octets} bytes; a key has {} to {} (40 and 52 are usual)",
-        crate::HashKey::MIN_OCTETS,
-        crate::HashKey::MAX_OCTETS
+        crate::HashKey::MIN_LENGTH,
+        crate::HashKey::MAX_LENGTH
     )]
     Length { octets: usize },
     #[error(

@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HashKey {
     /// Unused bytes are zero, so that equal keys are equal structures.
-    octets: [u8; HashKey::MAX_OCTETS],
+    octets: [u8; HashKey::MAX_LENGTH],
     length: usize,
 }
 
@@ -28,11 +28,11 @@ pub struct Symmetry {
 
 impl HashKey {
     /// Fewest bytes of a key.
-    pub const MIN_OCTETS: usize = 8;
+    pub const MIN_LENGTH: usize = 8;
     /// Most bytes of a key.
-    pub const MAX_OCTETS: usize = 256;
+    pub const MAX_LENGTH: usize = 256;
     /// Bytes that addresses and ports of IPv6 need, and the key length of most devices.
-    pub const USUAL_OCTETS: usize = 40;
+    pub const USUAL_LENGTH: usize = 40;
 
     /// The key of Microsoft, "Verifying the RSS Hash Calculation", which many drivers use by default.
     pub const MICROSOFT: HashKey = HashKey::padded(&[
@@ -42,9 +42,9 @@ impl HashKey {
     ]);
 
     const fn padded<const N: usize>(octets: &[u8; N]) -> HashKey {
-        let mut all = [0; HashKey::MAX_OCTETS];
+        let mut all = [0; HashKey::MAX_LENGTH];
         let mut i = 0;
-        while i < N && i < HashKey::MAX_OCTETS {
+        while i < N && i < HashKey::MAX_LENGTH {
             all[i] = octets[i];
             i += 1;
         }
@@ -52,11 +52,11 @@ impl HashKey {
     }
 
     /// A key of these bytes. Errors: fewer than 8 or more than 256.
-    pub fn from_octets(octets: &[u8]) -> Result<HashKey, KeyError> {
-        if octets.len() < HashKey::MIN_OCTETS {
+    pub fn from_bytes(octets: &[u8]) -> Result<HashKey, KeyError> {
+        if octets.len() < HashKey::MIN_LENGTH {
             return Err(KeyError::Length { octets: octets.len() });
         }
-        let mut all = [0; HashKey::MAX_OCTETS];
+        let mut all = [0; HashKey::MAX_LENGTH];
         let place = all.get_mut(..octets.len()).ok_or(KeyError::Length { octets: octets.len() })?;
         place.copy_from_slice(octets);
         Ok(HashKey { octets: all, length: octets.len() })
@@ -64,10 +64,10 @@ impl HashKey {
 
     /// A key of `length` bytes from a function of their position.
     fn build(length: usize, octet: impl FnMut(usize) -> u8) -> Result<HashKey, KeyError> {
-        if !(HashKey::MIN_OCTETS..=HashKey::MAX_OCTETS).contains(&length) {
+        if !(HashKey::MIN_LENGTH..=HashKey::MAX_LENGTH).contains(&length) {
             return Err(KeyError::Length { octets: length });
         }
-        HashKey::from_octets(&(0..length).map(octet).collect::<Vec<u8>>())
+        HashKey::from_bytes(&(0..length).map(octet).collect::<Vec<u8>>())
     }
 
     /// 6d:5a repeated: both directions of a connection get the same hash, and the hash has two equal halves
@@ -84,7 +84,7 @@ impl HashKey {
     }
 
     /// The bytes of the key.
-    pub fn octets(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
 
@@ -178,20 +178,20 @@ impl FromStr for HashKey {
                 match characters.next() {
                     Some((':', position)) => last = position,
                     Some((found, position)) => return Err(KeyError::Colon { position, found }),
-                    None => return HashKey::from_octets(&octets),
+                    None => return HashKey::from_bytes(&octets),
                 }
             }
         }
         if colons {
             return Err(KeyError::Unfinished { position: last });
         }
-        HashKey::from_octets(&octets)
+        HashKey::from_bytes(&octets)
     }
 }
 
 impl fmt::Display for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, octet) in self.octets().iter().enumerate() {
+        for (i, octet) in self.bytes().iter().enumerate() {
             let colon = if i == 0 { "" } else { ":" };
             write!(f, "{colon}{octet:02x}")?;
         }
@@ -245,7 +245,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_survives_its_text(octets in proptest::collection::vec(any::<u8>(), 8..=256)) {
-            let key = HashKey::from_octets(&octets).unwrap();
+            let key = HashKey::from_bytes(&octets).unwrap();
             prop_assert_eq!(key.to_string().parse::<HashKey>().unwrap(), key);
         }
 
@@ -261,7 +261,7 @@ mod tests {
             input in any::<[u8; 36]>(),
         ) {
             let octets: Vec<u8> = pattern.iter().copied().cycle().take(40).collect();
-            let key = HashKey::from_octets(&octets).unwrap();
+            let key = HashKey::from_bytes(&octets).unwrap();
             let mut swapped = input;
             swapped[..32].rotate_left(16);
             swapped[32..].rotate_left(2);

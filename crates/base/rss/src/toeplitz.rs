@@ -111,8 +111,8 @@ impl Toeplitz {
 
     /// Falls back to the tables where the path turns out to be unavailable, so no caller can be wrong.
     fn prepare(key: &HashKey, path: Path) -> Result<Toeplitz, KeyError> {
-        if key.octets().len() < HashKey::USUAL_OCTETS {
-            return Err(KeyError::TooShort { octets: key.octets().len() });
+        if key.bytes().len() < HashKey::USUAL_LENGTH {
+            return Err(KeyError::TooShort { octets: key.bytes().len() });
         }
         let simd = match path {
             Path::Scalar | Path::Tables => None,

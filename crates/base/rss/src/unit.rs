@@ -47,7 +47,7 @@ impl HashInput {
     }
 
     /// The bytes; none for [`HashType::None`].
-    pub fn octets(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
 }
@@ -215,7 +215,7 @@ impl HashUnit {
             return (hash_type, self.hash_input(packet, hash_type));
         }
         // The usual case: the input is a prefix of the flow key.
-        let octets = packet.flow.octets();
+        let octets = packet.flow.bytes();
         let hash = match (packet.flow.version(), hash_type.has_ports()) {
             (IpVersion::V4, true) => octets.first_chunk().map(|input| self.toeplitz.hash_12(input)),
             (IpVersion::V4, false) => octets.first_chunk().map(|input| self.toeplitz.hash_8(input)),
@@ -228,7 +228,7 @@ impl HashUnit {
     #[cold]
     fn hash_input(&self, packet: &Packet, hash_type: HashType) -> u32 {
         // 36 bytes at most, which the key covers (`HashUnit::new`).
-        self.toeplitz.hash(self.input(packet, hash_type).octets()).unwrap_or(0)
+        self.toeplitz.hash(self.input(packet, hash_type).bytes()).unwrap_or(0)
     }
 }
 

@@ -14,7 +14,7 @@ fn main() -> Result<(), ScenarioError> {
             .map(|_| {
                 let start = Instant::now();
                 for _ in 0..FRAMES {
-                    black_box(traffic.next_frame().octets.len());
+                    black_box(traffic.next_frame().bytes.len());
                 }
                 f64::from(FRAMES) / start.elapsed().as_secs_f64() / 1e6
             })

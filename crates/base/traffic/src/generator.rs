@@ -21,7 +21,7 @@ pub struct Frame<'a> {
     /// When it arrives, nanoseconds since 1970-01-01 UTC.
     pub timestamp_ns: u64,
     /// From MAC header to the end of payload or padding, without FCS.
-    pub octets: &'a [u8],
+    pub bytes: &'a [u8],
     /// The flow that it belongs to; `None` of a control frame.
     pub flow: Option<u32>,
 }
@@ -86,7 +86,7 @@ impl Generator {
         let buffer: Vec<u8> = (0..HEADROOM).map(|_| 0).chain((0..pattern).map(|place| place as u8)).collect();
         let mut sum = Sum::ZERO;
         let pairs = buffer[HEADROOM..].chunks_exact(2).map(|pair| {
-            sum = sum.octets(pair);
+            sum = sum.bytes(pair);
             sum.folded()
         });
         let sums = [0].into_iter().chain(pairs).collect();
@@ -142,7 +142,7 @@ impl Generator {
             Place::Buffer(range) => &self.buffer[range],
             Place::Aside(length) => &self.aside[..length],
         };
-        Frame { timestamp_ns, octets, flow }
+        Frame { timestamp_ns, bytes: octets, flow }
     }
 
     fn write(&mut self, event: u32, number: u32, size: u16) -> Result<(Place, Option<u32>), EmitError> {
@@ -257,7 +257,7 @@ impl Generator {
             16
         };
         let pseudo = Sum::pseudo_header(flow.source, flow.destination, flow.protocol, length);
-        let mut sum = pseudo.unwrap_or_default().octets(place).word(self.sums[payload / 2]);
+        let mut sum = pseudo.unwrap_or_default().bytes(place).word(self.sums[payload / 2]);
         if payload % 2 == 1 {
             sum = sum.word(u16::from(self.buffer[HEADROOM + payload - 1]) << 8);
         }

@@ -99,7 +99,7 @@ impl Dissection {
     pub fn tags<'a>(&self, frame: &'a [u8]) -> impl Iterator<Item = vlan::Tag> + use<'a> {
         // The first TPID may stand elsewhere (Linux cooked, version 2), so it comes from the dissection.
         let mut tpid = EtherType::of_tpid_number(self.shape.tpids & 15);
-        self.tag_octets(frame).chunks(vlan::TAG_LENGTH).map_while(move |chunk| {
+        self.tag_bytes(frame).chunks(vlan::TAG_LENGTH).map_while(move |chunk| {
             let (tci, next) = chunk.split_first_chunk::<2>()?;
             let tag = vlan::Tag { tpid, tci: vlan::Tci(u16::from_be_bytes(*tci)) };
             tpid = EtherType(next.first_chunk().map_or(0, |next| u16::from_be_bytes(*next)));
@@ -111,7 +111,7 @@ impl Dissection {
     /// further tag, as far as the frame has them. Together with [`Dissection::tpids`] they identify the
     /// tags.
     #[inline(always)]
-    pub fn tag_octets<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+    pub fn tag_bytes<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let length = (usize::from(self.shape.stack.tags()) * vlan::TAG_LENGTH).saturating_sub(2);
         let tags = frame.get(self.tags_at as usize..).unwrap_or_default();
         tags.get(..length).unwrap_or(tags)
@@ -211,7 +211,7 @@ impl Dissection {
             place = None;
             let header = extension::Header::parse(Kind::of(next)?, frame.get(at..)?, frame.len()).ok()?;
             let ends = header.kind == Kind::Fragment && header.fragment() == Fragment::Later;
-            place = (!ends).then(|| (header.next_header(), at + header.octets.len()));
+            place = (!ends).then(|| (header.next_header(), at + header.bytes.len()));
             Some(header)
         })
     }

@@ -50,7 +50,7 @@ pub struct Header<'a> {
     /// What it is.
     pub kind: Kind,
     /// All its bytes, at least eight.
-    pub octets: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 impl<'a> Header<'a> {
@@ -74,7 +74,7 @@ impl<'a> Header<'a> {
             return error(Field::HeaderLength, Rule::Exceeds, length, available);
         }
         match octets.get(..length) {
-            Some(octets) => Ok(Header { kind, octets }),
+            Some(octets) => Ok(Header { kind, bytes: octets }),
             None => error(Field::Header, Rule::Cut, octets.len(), length),
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Header<'a> {
     }
 
     fn octet(&self, at: usize) -> u8 {
-        self.octets.get(at).copied().unwrap_or_default()
+        self.bytes.get(at).copied().unwrap_or_default()
     }
 
     /// Place among fragments, of a fragment header: offset in the upper 13 bits of bytes 2 and 3, the more
@@ -114,7 +114,7 @@ impl<'a> Header<'a> {
     /// the header. Unknown types pass, since RFC 8200 section 4.4 lets a node ignore them when no segment
     /// is left, and only a destination decides otherwise.
     pub fn check_routing(&self) -> Result<(), Error> {
-        let list = self.octets.len().saturating_sub(8);
+        let list = self.bytes.len().saturating_sub(8);
         let addresses = list / 16;
         let left = usize::from(self.segments_left());
         let error = |field, rule, found, limit| Err(Error::new(Layer::Routing, field, rule, found, limit));
@@ -123,7 +123,7 @@ impl<'a> Header<'a> {
             0 if !list.is_multiple_of(16) => error(Field::HeaderLength, Rule::NotMultiple, list, 16),
             0 if left > addresses => error(Field::Count, Rule::Exceeds, left, addresses),
             // RFC 6275 section 6.4.1: length 2, one segment left.
-            2 if self.octets.len() != 24 => error(Field::HeaderLength, Rule::MustBe, self.octets.len(), 24),
+            2 if self.bytes.len() != 24 => error(Field::HeaderLength, Rule::MustBe, self.bytes.len(), 24),
             2 if left != 1 => error(Field::Count, Rule::MustBe, left, 1),
             // RFC 8754 section 2: the last entry's index bounds the segment list.
             4 if usize::from(self.octet(4)) + 1 > addresses => {
@@ -139,12 +139,12 @@ impl<'a> Header<'a> {
     /// The home address in a type 2 routing header (RFC 6275 section 6.4): the final destination.
     pub fn routing2_destination(&self) -> Option<[u8; 16]> {
         let present = self.kind == Kind::Routing && self.routing_type() == 2;
-        present.then(|| self.octets.get(8..)?.first_chunk().copied()).flatten()
+        present.then(|| self.bytes.get(8..)?.first_chunk().copied()).flatten()
     }
 
     /// The options of a hop-by-hop or destination options header.
     pub fn options(&self) -> Options<'a> {
-        Options { octets: self.octets, at: 2 }
+        Options { octets: self.bytes, at: 2 }
     }
 
     /// Checks the options: each whole within the header.

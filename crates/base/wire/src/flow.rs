@@ -164,7 +164,7 @@ impl FlowKey {
 
     /// All 40 bytes.
     #[inline(always)]
-    pub const fn octets(&self) -> &[u8; 40] {
+    pub const fn bytes(&self) -> &[u8; 40] {
         &self.octets
     }
 
@@ -332,7 +332,7 @@ mod tests {
                     [source, destination].map(|a| core::net::Ipv4Addr::from(a).to_ipv6_mapped().into());
                 let v6 = FlowKey::with_ports(source, from, destination, to, 6).unwrap();
                 for key in [v4, v6] {
-                    assert_eq!(key.is_smaller_direction(), key.octets() <= key.reversed().octets(), "{key}");
+                    assert_eq!(key.is_smaller_direction(), key.bytes() <= key.reversed().bytes(), "{key}");
                     assert_eq!(key.bidirectional(), key.reversed().bidirectional());
                 }
             }

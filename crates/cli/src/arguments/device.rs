@@ -1,6 +1,8 @@
 //! A NIC and how it is set up: profile, queues, hash key, indirection table, hash fields.
 
+use super::StateArguments;
 use crate::output::complain;
+use crate::physical;
 use anyhow::{Context, anyhow, bail};
 use format::printable;
 use nic::{LookupError, Profile, Receiver, Setup, schema};
@@ -50,26 +52,30 @@ impl DeviceArguments {
     }
 }
 
-/// The profile that `--nic` means: a name of the catalogue, or the NIC of an interface of this machine. Errors: there is
-/// none, or the name is that of a driver, whose NICs are listed.
+/// The profile that `--nic` means: a name of the catalogue, the NIC below an interface of this machine, or that of a driver. Errors: there is
+/// none, or the name is that of a driver of several NICs, which are listed.
 pub fn profile(name: &str) -> anyhow::Result<Profile> {
     let unknown = match nic::lookup(name) {
         Err(error @ LookupError::Unknown { .. }) => error,
         other => return Ok(other?),
     };
-    let interface = Path::new("/sys/class/net").join(name);
-    if interface.exists() {
-        return of_interface(name, &interface);
+    if !name.contains('/') && Path::new("/sys/class/net").join(name).exists() {
+        return of_interface(name);
     }
-    match driven_by(name)?.as_slice() {
-        [] => Err(unknown.into()),
-        driven => bail!("--nic {name}: that is a driver; its NICs are {}", names(driven)),
+    match <[Profile; 1]>::try_from(driven_by(name)?) {
+        Ok([profile]) => {
+            complain(&format!("--nic {name} is taken for the {} ({})", profile.name(), profile.title));
+            Ok(profile)
+        }
+        Err(driven) if driven.is_empty() => Err(unknown.into()),
+        Err(driven) => bail!("--nic {name}: that is the driver of several NICs: {}", names(&driven)),
     }
 }
 
 /// The profile of the NIC below an interface of this machine, by PCI id, else by driver.
-fn of_interface(name: &str, interface: &Path) -> anyhow::Result<Profile> {
-    let device = physical(interface).join("device");
+fn of_interface(name: &str) -> anyhow::Result<Profile> {
+    let interface = physical::meant(name, &StateArguments::default().folder()).context("--nic")?;
+    let device = Path::new("/sys/class/net").join(interface).join("device");
     let id = |file: &str| {
         let text = std::fs::read_to_string(device.join(file)).ok()?;
         Some(text.trim().trim_start_matches("0x").to_owned())
@@ -96,22 +102,6 @@ fn of_interface(name: &str, interface: &Path) -> anyhow::Result<Profile> {
     Ok(profile)
 }
 
-/// The lowest interface below one that stands on others, such as a VLAN.
-fn physical(interface: &Path) -> PathBuf {
-    let mut interface = interface.to_owned();
-    // So many can stand on each other in the kernel.
-    for _ in 0..8 {
-        let entries = std::fs::read_dir(&interface).into_iter().flatten().flatten();
-        let lower =
-            entries.into_iter().find(|entry| entry.file_name().as_encoded_bytes().starts_with(b"lower_"));
-        match lower {
-            Some(lower) if !interface.join("device").exists() => interface = lower.path(),
-            _ => break,
-        }
-    }
-    interface
-}
-
 fn driven_by(driver: &str) -> anyhow::Result<Vec<Profile>> {
     let systems = ["linux", "freebsd", "netbsd", "openbsd"];
     let is_driven =
@@ -129,7 +119,7 @@ fn names(profiles: &[Profile]) -> String {
 pub fn key(text: &str) -> Result<HashKey, KeyError> {
     match text {
         "microsoft" => Ok(HashKey::MICROSOFT),
-        "symmetric" => HashKey::symmetric(HashKey::USUAL_OCTETS),
+        "symmetric" => HashKey::symmetric(HashKey::USUAL_LENGTH),
         octets => octets.parse(),
     }
 }
@@ -254,7 +244,7 @@ fn receiver(
     reta: Option<&Reta>,
     fields: &[FlowHash],
 ) -> anyhow::Result<Receiver> {
-    if key.as_ref().is_some_and(|key| key.octets().iter().all(|byte| *byte == 0)) {
+    if key.as_ref().is_some_and(|key| key.bytes().iter().all(|byte| *byte == 0)) {
         bail!(
             "--key: all bytes of the key are zero: it is in use nowhere (no driver has taken one yet); leave --key out, or \
              take the key that ethtool -x shows"
@@ -334,7 +324,8 @@ mod tests {
     #[test]
     fn a_driver_is_answered_with_its_nics() {
         let error = |name| profile(name).expect_err("no NIC").to_string();
-        assert_eq!(error("igc"), "--nic igc: that is a driver; its NICs are --nic i225");
+        assert_eq!(profile("igc").unwrap().name(), "i225");
+        assert!(error("ixgbe").contains("several NICs: --nic 82599, --nic x540"), "{}", error("ixgbe"));
         assert!(error("nothing-like-it").contains("rxlane nics"));
         assert_eq!(profile("i210").unwrap().name(), "i210");
     }
@@ -371,7 +362,7 @@ mod tests {
         std::fs::write(&path, format!("{printed}RSS hash key:\n{}\n", ["6d:5a"; 26].join(":"))).unwrap();
         let reta = Reta::File(path.to_str().unwrap().to_owned());
         let set_up = receiver(nic::lookup("x710").unwrap(), None, None, Some(&reta), &[]).unwrap();
-        assert_eq!((set_up.queues(), set_up.key().octets().len()), (8, 52));
+        assert_eq!((set_up.queues(), set_up.key().bytes().len()), (8, 52));
         let given = Some(HashKey::MICROSOFT);
         let set_up = receiver(nic::lookup("x710").unwrap(), Some(16), given, Some(&reta), &[]).unwrap();
         assert_eq!((set_up.queues(), set_up.key()), (16, &HashKey::MICROSOFT));

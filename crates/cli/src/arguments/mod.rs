@@ -3,6 +3,8 @@
 pub mod device;
 mod seconds;
 mod stack;
+mod state;
 
 pub use seconds::seconds;
-pub use stack::{StackArguments, tpid};
+pub use stack::StackArguments;
+pub use state::StateArguments;

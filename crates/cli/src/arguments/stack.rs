@@ -1,11 +1,11 @@
 //! What the frames of a line look like.
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use wire::emit::Encapsulation;
 use wire::ethernet::EtherType;
 
 /// The encapsulation of a line: one of two notations, or none.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
 #[group(skip)]
 pub struct StackArguments {
     /// Encapsulation, outermost first: `q:VID`, `ad:VID`, `0xTPID:VID`, `mpls:LABEL`, `pppoe[:SESSION[@MAC]]`, `none`; joined by commas
@@ -13,7 +13,7 @@ pub struct StackArguments {
     pub encap: Option<Encapsulation>,
 
     /// VLAN tags alone, outermost first: 35, or 100.200
-    #[arg(long, value_name = "VID[.VID…]")]
+    #[arg(long, value_name = "VID[.VID…]", value_parser = vlans)]
     pub vlan: Option<String>,
 
     /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several]
@@ -28,9 +28,24 @@ impl StackArguments {
         let encapsulation = Encapsulation::NONE.with_vlans(vlans, self.tpid);
         encapsulation.map(Some).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
     }
+
+    /// The VLAN tags of a line on which sessions are negotiated, so that nothing else can be said of it.
+    pub fn tags(&self) -> anyhow::Result<Encapsulation> {
+        let encapsulation = self.encapsulation()?.unwrap_or(Encapsulation::NONE);
+        if encapsulation.pppoe().is_some() || !encapsulation.labels().is_empty() {
+            bail!("--encap {encapsulation}: discovery goes on VLAN tags alone, such as --encap q:7");
+        }
+        Ok(encapsulation)
+    }
 }
 
-pub fn tpid(text: &str) -> Result<EtherType, String> {
+/// Sees that VLANs are such.
+fn vlans(text: &str) -> Result<String, String> {
+    let read = Encapsulation::NONE.with_vlans(text, None);
+    read.map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn tpid(text: &str) -> Result<EtherType, String> {
     let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
     tpid.filter(|tpid| tpid.is_tag())
         .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())

@@ -52,6 +52,10 @@ pub struct CompareArguments {
     #[arg(long, value_name = "TIMES", default_value_t = TIE, value_parser = tie)]
     tie: f64,
 
+    /// Print figures within the noise, too
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Print JSON (schema rxlane.bench-compare/1)
     #[arg(long)]
     json: bool,
@@ -108,8 +112,13 @@ impl CompareArguments {
             let Some(metric) = rows.first().and_then(|row| known.get(row.metric)) else { continue };
             let medians = rows.iter().flat_map(|row| [row.before, row.after]).flatten();
             let scale = Scale::of(&metric.unit, medians.map(|spread| spread.median));
+            let is_printed = |row: &&Row<'_>| self.verbose || row.outcome != compare::Outcome::WithinNoise;
+            let cells: Vec<Vec<String>> =
+                rows.iter().filter(is_printed).map(|row| cells(row, &scale)).collect();
+            if cells.is_empty() {
+                continue;
+            }
             out.heading(&printable(&format!("{}, {}", metric.title, scale.unit)))?;
-            let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
             table(out, &cells)?;
         }
         if compared.facts.iter().any(|fact| fact.before != fact.after) {

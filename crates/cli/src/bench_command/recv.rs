@@ -4,7 +4,7 @@ use super::{CommonArguments, Lines, Local, refused, stop_by_signals, text};
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
 use bench::report::{Interval, Run};
-use bench::run::Asked;
+use bench::run::Requested;
 use bench::udp::{self, Receiving};
 use bench::wire_size::Framing;
 use serde_json::json;
@@ -75,7 +75,7 @@ impl RecvArguments {
             "mtu": receiving.framing.mtu,
             "overhead": receiving.framing.overhead,
         });
-        let run = Run::received(parameters, received, Asked { rate: None, line_rate });
+        let run = Run::received(parameters, received, Requested { rate: None, line_rate });
         let outcome = if run.packets > 0 { Outcome::Success } else { Outcome::Negative };
         self.common.print(out, "recv", machine, run, "datagrams")?;
         Ok(outcome)

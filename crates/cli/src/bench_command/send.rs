@@ -10,10 +10,11 @@ use anyhow::{Context, anyhow, bail};
 use bench::frames::{self, Frames, LoadError, Playing};
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Run};
-use bench::run::Asked;
+use bench::run::Requested;
 use bench::udp::{self, Sending};
 use capture::{Capture, LinkType};
 use clap::builder::NonEmptyStringValueParser;
+use format::quoted;
 use kernel::netlink::{Link, link_by_name};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -32,7 +33,7 @@ Examples:
   sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k --seconds 10
   sudo rxlane bench send --raw eth0 --capture line.pcap --rate max --seconds 10
 
-On the other host, rxlane bench recv counts what arrives. Unless told otherwise it sends 10,000 packets a second for ten seconds: \
+On the other host, rxlane bench recv counts what arrives. Without --rate and --count it sends 10,000 packets a second for ten seconds: \
 --rate max sends as fast as it goes, which can keep a shared link or a router busy.
 Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
 pub struct SendArguments {
@@ -181,8 +182,8 @@ impl SendArguments {
             "gso": sending.segments,
             "overhead": sending.overhead,
         });
-        let asked = Asked { rate: sending.rate, line_rate };
-        let run = Run::sent(parameters, sent.map_err(refused)?, asked);
+        let requested = Requested { rate: sending.rate, line_rate };
+        let run = Run::sent(parameters, sent.map_err(refused)?, requested);
         Ok(Loaded { machine, run, noun: "datagrams", ended: None })
     }
 
@@ -219,15 +220,17 @@ impl SendArguments {
         };
         if self.traffic.has_mtu() {
             bail!(
-                "frames have {longest} bytes behind the Ethernet header, and {name} lets {mtu} out: `ip link set dev {name} mtu \
-                 {longest}` makes room; --mtu, --size and --fragments 0 make shorter ones"
+                "frames have {longest} bytes behind the Ethernet header, and {name} lets {mtu} out: `ip link set dev {quoted_name} mtu \
+                 {longest}` makes room; --mtu, --size and --fragments 0 make shorter ones",
+                quoted_name = quoted(name)
             );
         }
         let shorter = TrafficArguments::MTU.saturating_sub(excess);
         complain(&format!(
-            "{name} lets {mtu} bytes out behind the Ethernet header, so IP packets have {shorter} at most (`ip link set dev {name} \
+            "{name} lets {mtu} bytes out behind the Ethernet header, so IP packets have {shorter} at most (`ip link set dev {quoted_name} \
              mtu {longest}` makes room for {})",
-            TrafficArguments::MTU
+            TrafficArguments::MTU,
+            quoted_name = quoted(name)
         ));
         generate(Some(shorter))
     }
@@ -272,10 +275,10 @@ impl SendArguments {
             "count": self.count,
             "overhead": playing.overhead,
         });
-        let asked = Asked { rate: self.rate(), line_rate };
+        let requested = Requested { rate: self.rate(), line_rate };
         let mut played = played.map_err(|error| not_played(error, interface))?;
         let ended = played.ended.take().map(|error| not_played(error, interface));
-        Ok(Loaded { machine, run: Run::played(parameters, played, asked), noun: "frames", ended })
+        Ok(Loaded { machine, run: Run::played(parameters, played, requested), noun: "frames", ended })
     }
 }
 

@@ -41,7 +41,7 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     }
     let pair = match Pair::between(("line", LINE), ("router", ROUTER), QUEUES, MTU) {
         Ok(pair) => pair,
-        Err(bench::SceneError::NotRoot) => {
+        Err(bench::TopologyError::NotRoot) => {
             return left_out(out, "making network namespaces requires root (sudo rxlane demo)");
         }
         Err(error) => return left_out(out, &error.to_string()),
@@ -58,7 +58,7 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
         result => result,
     }?;
     drop(pair);
-    writeln!(out, "\n  Both namespaces are gone again.")?;
+    writeln!(out, "\n  Both namespaces are removed.")?;
     Ok(())
 }
 

@@ -10,14 +10,12 @@ use host::setting::{Setting, Tree};
 use service::StateDir;
 use service::journal::{self, Applied, Error, Journal};
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 
 /// The name under which changes stand in the journal.
 const BY: &str = "doctor --apply";
 
 pub struct Options {
-    /// A folder other than [`StateDir::DEFAULT`], for tests.
-    pub journal: Option<PathBuf>,
+    pub state: StateDir,
     pub yes: bool,
 }
 
@@ -53,7 +51,7 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], options: &Op
         return Ok(Outcome::Success);
     }
     // Before asking: who may not open the journal may not change anything either.
-    let mut journal = open(options.journal.as_deref())?;
+    let mut journal = open(&options.state)?;
     if !options.yes && !confirmed(out, plan.settings.len())? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
@@ -136,12 +134,12 @@ fn confirmed(out: &mut Output, commands: usize) -> anyhow::Result<bool> {
 }
 
 /// Restores what was changed. Exit 1 where something is not restored.
-pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandResult {
-    if !journal.unwrap_or(Path::new(StateDir::DEFAULT)).exists() {
+pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
+    if !state.path().exists() {
         writeln!(out, "Nothing to restore.")?;
         return Ok(Outcome::Success);
     }
-    let mut opened = open(journal)?;
+    let mut opened = open(state)?;
     for note in opened.notes() {
         writeln!(out, "{note}")?;
     }
@@ -164,9 +162,8 @@ pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandRes
     Ok(Outcome::Success)
 }
 
-fn open(directory: Option<&Path>) -> anyhow::Result<Journal> {
-    let directory = directory.unwrap_or(Path::new(StateDir::DEFAULT));
-    Journal::open(&StateDir::at(directory), &Tree::live()).map_err(failed)
+fn open(state: &StateDir) -> anyhow::Result<Journal> {
+    Journal::open(state, &Tree::live()).map_err(failed)
 }
 
 /// A failure for want of a privilege or a program is the environment's, exit 3.

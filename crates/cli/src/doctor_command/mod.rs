@@ -7,7 +7,7 @@ mod remedies;
 mod source;
 pub mod text;
 
-use crate::arguments::seconds;
+use crate::arguments::{StateArguments, seconds};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use crate::render::prose::{Worded, worded};
@@ -72,9 +72,8 @@ pub struct DoctorArguments {
     /// With --undo: restore also what somebody else has changed since.
     #[arg(long, requires = "undo")]
     force: bool,
-    /// Folder of the journal of changes.
-    #[arg(long, value_name = "FOLDER", hide = true)]
-    journal: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateArguments,
 }
 
 impl DoctorArguments {
@@ -83,7 +82,7 @@ impl DoctorArguments {
             return explain(out, id);
         }
         if self.undo {
-            return apply::undo(out, self.force, self.journal.as_deref());
+            return apply::undo(out, self.force, &self.state.folder());
         }
         let page_file = match &self.html {
             Some(path) if path != Path::new("-") => {
@@ -101,7 +100,7 @@ impl DoctorArguments {
                 out,
                 &report,
                 ids,
-                &apply::Options { journal: self.journal.clone(), yes: self.yes },
+                &apply::Options { state: self.state.folder(), yes: self.yes },
             );
         }
         if let Some(file) = page_file {
@@ -156,7 +155,7 @@ fn explain(out: &mut Output, id: &str) -> CommandResult {
     if id.is_empty() {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
         for rule in RULES {
-            writeln!(out, "{:width$}  {}", rule.id, rule.title())?;
+            out.item(width + 1, rule.id, rule.title())?;
         }
         return Ok(Outcome::Success);
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 #[command(after_help = "\
 Exit codes: 0 everything is as it was, 1 there was no envelope, or the MTU is not what it was (it says why), 2 no such \
 interface, 3 it requires root.\n\n\
-Works also after `up` was killed, and where the interface is gone.")]
+Works also after `up` was killed, and after the interface was removed.")]
 pub struct DownArguments {
     /// Interface.
     #[arg(value_name = "INTERFACE")]

@@ -1,12 +1,14 @@
-//! `rxlane envelope`: room for headers without room for longer payloads: up, status, down.
+//! `rxlane envelope`: room for headers without room for longer payloads: check, up, status, down.
 
+mod check;
 mod down;
 mod status;
 mod up;
 
+use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Lacks, Output};
 // The same records, failures and layout as those of steering, beside which an envelope is noted.
-use crate::steer_command::{BAD, BOLD, GOOD, StateArguments, item};
+use crate::steer_command::{BAD, BOLD, GOOD, item};
 
 #[derive(clap::Args)]
 pub struct EnvelopeArguments {
@@ -16,6 +18,8 @@ pub struct EnvelopeArguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Say whether an interface can have an envelope, and what that would change.
+    Check(check::CheckArguments),
     /// Raise the MTU by a header allowance, and refuse frames whose payload exceeds the former MTU.
     Up(up::UpArguments),
     /// Show how an envelope stands: MTU, allowance, frames that passed and that were refused.
@@ -30,6 +34,7 @@ impl EnvelopeArguments {
             return Err(Lacks("an envelope is kept by XDP, which Linux alone has".to_owned()).into());
         }
         match self.command {
+            Command::Check(arguments) => arguments.run(out),
             Command::Up(arguments) => arguments.run(out),
             Command::Status(arguments) => arguments.run(out),
             Command::Down(arguments) => arguments.run(out),

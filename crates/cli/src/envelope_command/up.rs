@@ -2,7 +2,7 @@
 
 use super::{BOLD, GOOD, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use envelope::{Resolved, Wish, down, recover, resolve, up};
+use envelope::{Request, Resolved, down, recover, resolve, up};
 use format::{printable, quoted, thousands};
 use service::memory;
 use service::signals::Interrupted;
@@ -21,7 +21,19 @@ Examples:\n  \
 rxlane envelope up enp1s0 --header 8 --dry-run\n  \
 rxlane envelope up enp1s0 --header 8")]
 pub struct UpArguments {
-    /// Interface on which the frames come in.
+    #[command(flatten)]
+    request: RequestArguments,
+    /// Show exactly what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+/// What is asked for: the same for `up` and `check`.
+#[derive(clap::Args)]
+pub struct RequestArguments {
+    /// Interface on which the frames arrive.
     #[arg(value_name = "INTERFACE")]
     interface: String,
     /// Room for headers behind the MAC header, bytes: 4 for one tag to 482 (IEEE 802.3as).
@@ -31,11 +43,13 @@ pub struct UpArguments {
     /// Who runs the program: the driver, before there is a socket buffer, or (generic) the kernel, after that.
     #[arg(long, value_enum, default_value_t = ModeArgument::Native)]
     mode: ModeArgument,
-    /// Show exactly what would be done, and do nothing.
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    state: StateArguments,
+}
+
+impl RequestArguments {
+    pub fn request(self) -> Request {
+        let generic = self.mode == ModeArgument::Generic;
+        Request { interface: self.interface, header: self.header, generic }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -48,17 +62,14 @@ impl UpArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         memory::expect(2 * memory::BEGINNING)?;
-        let generic = self.mode == ModeArgument::Generic;
-        let wish = Wish { interface: self.interface, header: self.header, generic };
+        let request = self.request.request();
         let records = self.state.records();
         // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
-        let resolved = resolve(&wish, &records)?;
+        let resolved = resolve(&request, &records)?;
         let name = printable(&resolved.plan.interface.name);
         if self.dry_run {
-            let title = format!("{name} would get an envelope; nothing is changed now.");
-            writeln!(out, "{}", out.styled(BOLD, title))?;
-            print(out, &resolved, resolved.plan.mode)?;
+            planned(out, &resolved)?;
             return Ok(Outcome::Success);
         }
         // From here on the machine is changed, and a signal that ended this process would leave it so.
@@ -81,14 +92,22 @@ impl UpArguments {
     }
 }
 
+/// What would be done.
+pub fn planned(out: &mut Output, resolved: &Resolved) -> io::Result<()> {
+    let name = printable(&resolved.plan.interface.name);
+    let title = format!("{name} would get an envelope; nothing is changed now.");
+    writeln!(out, "{}", out.styled(BOLD, title))?;
+    print(out, resolved, resolved.plan.mode)
+}
+
 fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[String]) -> io::Result<()> {
     let name = printable(&resolved.plan.interface.name);
     let title = format!("{name} has an envelope of {} bytes.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
     print(out, resolved, mode)?;
     recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
-    item(out, "look", &format!("rxlane envelope status {}", quoted(&name)))?;
-    item(out, "undo", &format!("rxlane envelope down {}", quoted(&name)))
+    item(out, "look", &format!("rxlane envelope status {}", quoted(&resolved.plan.interface.name)))?;
+    item(out, "undo", &format!("rxlane envelope down {}", quoted(&resolved.plan.interface.name)))
 }
 
 /// The end of a command that a signal wanted to end.

@@ -21,10 +21,10 @@ pub fn print(out: &mut Output, report: &Report, is_verbose: bool) -> io::Result<
     conclusion(out, report)?;
     bad(out, report)?;
     queues(out, report)?;
-    steered(out, report)?;
     if !is_verbose {
         return Ok(());
     }
+    steered(out, report)?;
     stacks(out, report)?;
     facts(out, report)?;
     top_flows(out, report)

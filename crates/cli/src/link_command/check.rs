@@ -5,6 +5,7 @@ use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use doctor::Case;
+use format::quoted;
 use format::{printable, wrapped};
 use host::{Interface, Snapshot};
 use link::frame_size::{longest_mtu, needed_mtu, on_the_line};
@@ -12,6 +13,7 @@ use link::framing::Framing;
 use link::running::{find_parent, usual_mtu};
 use nic::{Receiver, Setup, schema};
 use serde::Serialize;
+use service::Kind;
 use std::io::{self, Write};
 use std::time::Duration;
 use steer::look::{Look, look};
@@ -22,8 +24,9 @@ use wire::ethernet::MacAddress;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 frames pass, 1 they do not, or nobody knows, 2 wrong usage, 3 the machine cannot be read.\n\n\
-Example:\n  \
-rxlane link check --parent eth0 --encap ad:100,q:200,pppoe:7@02:00:5e:00:00:01 --mtu 1500")]
+Examples:\n  \
+rxlane link check eth0 --vlan 35\n  \
+rxlane link check eth0 --encap ad:100,q:200,pppoe:7@02:00:5e:00:00:01 --mtu 1500")]
 pub struct CheckArguments {
     #[command(flatten)]
     line: LineArguments,
@@ -32,8 +35,6 @@ pub struct CheckArguments {
     json: bool,
     #[command(flatten)]
     state: StateArguments,
-    #[command(flatten)]
-    records: crate::steer_command::StateArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -93,18 +94,18 @@ struct Line {
 impl CheckArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let encapsulation = self.line.encapsulation()?;
-        let parent = find_parent(&self.line.parent)?;
+        let parent = find_parent(self.line.parent())?;
         Framing::new(&encapsulation, parent.mac.unwrap_or_default()).map_err(|error| anyhow!("{error}"))?;
-        let name = self.line.parent.parse().map_err(|error| anyhow!("{error}"))?;
+        let name = self.line.parent().parse().map_err(|error| anyhow!("{error}"))?;
         let Look { snapshot, .. } =
             look(&name, Duration::ZERO, &mut |_| ()).map_err(|error| Lacks(error.to_string()))?;
         let mtu = self.line.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &encapsulation));
-        let (envelope, unsure) = Envelope::of(&parent.name, &self.records.records());
+        let (envelope, unsure) = Envelope::of(&parent.name, &self.state.records());
         let mut stands: Vec<Fact> = unsure.into_iter().collect();
         // Nobody but a link asks for further tags, and every link with tags is a TAP device.
         let driver = interface(&snapshot, &parent.name).and_then(driver_of);
         if driver.as_deref() == Some(TUN_DRIVER) {
-            let sockets = self.state.links()?;
+            let sockets = self.state.instances(Kind::Link)?;
             stands.extend(nested(&parent, &encapsulation, &sockets));
         }
         let line = Line { parent, encapsulation, mtu, envelope };
@@ -172,7 +173,9 @@ fn sending(line: &Line) -> Fact {
     } else {
         let way_out = match envelope {
             Some(envelope) => envelope.way_out(name, needed),
-            None => format!("`ip link set {name} mtu {needed}` makes room"),
+            None => {
+                format!("`ip link set {quoted_name} mtu {needed}` makes room", quoted_name = quoted(name))
+            }
         };
         let text = format!(
             "packets of {mtu} bytes need an MTU of {needed}, and {name} has {has}, enough for {most}: {way_out} where the \

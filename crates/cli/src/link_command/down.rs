@@ -3,11 +3,12 @@
 use super::{StateArguments, status};
 use crate::output::{CommandResult, Outcome, Output};
 use link::status::Status;
+use service::Kind;
 use std::io::Write;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Waits until the interface is gone. Exit codes: 0 it is, 1 there was no such link, or its process was killed before (its \
+Waits until the interface is removed. Exit codes: 0 it is, 1 there was no such link, or its process was killed before (its \
 interface went with it, and what else it left is removed), or does not answer, 3 it requires root.")]
 pub struct DownArguments {
     /// Name of the link.
@@ -19,8 +20,8 @@ pub struct DownArguments {
 
 impl DownArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let last: Status = self.state.links()?.end(&self.name)?;
-        writeln!(out, "{} is gone.", last.identity.name)?;
+        let last: Status = self.state.instances(Kind::Link)?.end(&self.name)?;
+        writeln!(out, "{} is removed.", last.identity.name)?;
         status::counted(out, &last, None)?;
         Ok(Outcome::Success)
     }

@@ -1,4 +1,4 @@
-//! `rxlane link`: an VLAN, QinQ or PPPoE line as a network interface: check, up, status, down.
+//! `rxlane link`: a VLAN, QinQ or PPPoE line as a network interface: check, up, status, down.
 
 mod check;
 mod down;
@@ -6,16 +6,12 @@ mod parent;
 mod status;
 mod up;
 
-use crate::arguments::StackArguments;
+use crate::arguments::{StackArguments, StateArguments};
 use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use link::batch::Io;
-use link::error::Error;
-use service::control::ControlError;
-use service::{Instances, StateDir};
 use std::io;
-use std::path::PathBuf;
 use std::thread;
 use wire::emit::Encapsulation;
 
@@ -34,7 +30,7 @@ pub struct LinkArguments {
 enum Command {
     /// Say whether frames of a link pass its parent.
     Check(check::CheckArguments),
-    /// Make a network interface of an VLAN, QinQ or PPPoE line, and stay until it is ended; with --daemon in the background.
+    /// Make a network interface of a VLAN, QinQ or PPPoE line, and stay until it is ended; with --daemon in the background.
     Up(Box<up::UpArguments>),
     /// Show how links stand: traffic, rates, drops by reason.
     Status(status::StatusArguments),
@@ -53,13 +49,17 @@ impl LinkArguments {
     }
 }
 
-/// What the frames of a link look like: what `up` and `check` are asked alike.
+/// What the frames of a link look like: the same for `up` and `check`.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("frames").required(true).args(["encap", "vlan"])))]
+#[command(group(clap::ArgGroup::new("below").required(true).args(["interface", "parent"])))]
 struct LineArguments {
     /// Ethernet interface below.
-    #[arg(long, value_name = "INTERFACE")]
-    parent: String,
+    #[arg(value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// The same.
+    #[arg(long, value_name = "INTERFACE", hide = true)]
+    parent: Option<String>,
     #[command(flatten)]
     stack: StackArguments,
     /// Longest IP packets, bytes [default: 1500, with PPPoE 1492, or what fits the parent].
@@ -68,26 +68,14 @@ struct LineArguments {
 }
 
 impl LineArguments {
+    fn parent(&self) -> &str {
+        // clap demands one of them.
+        self.interface.as_deref().or(self.parent.as_deref()).unwrap_or_default()
+    }
+
     fn encapsulation(&self) -> anyhow::Result<Encapsulation> {
         // clap demands one of them.
         self.stack.encapsulation()?.ok_or_else(|| anyhow!("--encap or --vlan says what the frames look like"))
-    }
-}
-
-#[derive(clap::Args)]
-// The arguments of other commands that stand beside these have a group of the same name.
-#[group(skip)]
-struct StateArguments {
-    /// Folder of the sockets of links.
-    #[arg(long, value_name = "FOLDER", hide = true)]
-    state: Option<PathBuf>,
-}
-
-impl StateArguments {
-    fn links(&self) -> Result<Instances, Error> {
-        let folder = self.state.clone().unwrap_or_else(|| StateDir::DEFAULT.into());
-        let links = Instances::new(service::Kind::Link, StateDir::at(folder));
-        Ok(links.map_err(ControlError::from)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What may stand on a parent, or be the parent, that has an opinion of its own about frames: an envelope, another link.
 
 use super::check::{Answer, Fact};
+use format::quoted;
 use kernel::netlink::Link;
 use link::frame_size::needed_mtu;
 use link::running::{find_parent, usual_mtu};
@@ -45,8 +46,9 @@ impl Envelope {
         } else {
             let text = format!(
                 "the envelope on {parent} refuses payloads of more than {payload} bytes, and these have {mtu}: `--mtu \
-                 {payload}` fits; `rxlane envelope down {parent}` and `ip link set {parent} mtu {needed}` let them in, and \
-                 longer untagged frames with them"
+                 {payload}` fits; `rxlane envelope down {quoted_parent}` and `ip link set {quoted_parent} mtu {needed}` let them in, and \
+                 longer untagged frames with them",
+                quoted_parent = quoted(parent)
             );
             (Answer::No, text)
         };
@@ -57,7 +59,8 @@ impl Envelope {
     pub fn way_out(&self, parent: &str, needed: u32) -> String {
         let header = needed.saturating_sub(self.payload);
         format!(
-            "`rxlane envelope down {parent}` and `rxlane envelope up {parent} --header {header}` make room"
+            "`rxlane envelope down {quoted_parent}` and `rxlane envelope up {quoted_parent} --header {header}` make room",
+            quoted_parent = quoted(parent)
         )
     }
 }
@@ -108,7 +111,7 @@ impl Opinion {
         let mut opinion = Opinion::default();
         let wanted = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
         let usual = usual_mtu(u32::MAX, encapsulation);
-        let (envelope, _) = Envelope::of(&parent.name, &Records::new(Records::DIRECTORY));
+        let (envelope, _) = Envelope::of(&parent.name, &Records::new(sockets.state().path()));
         if mtu.is_none() && wanted < usual {
             let needed = needed_mtu(usual, encapsulation);
             let way_out = match &envelope {

@@ -3,12 +3,13 @@
 use super::{BAD, BOLD, GOOD, POOR, StateArguments, item};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
+use format::quoted;
 use format::{bit_rate, plural, printable, thousands};
 use link::status::{Identity, Status};
 use link::{Counted, Dropped, Traffic};
 use serde_json::{Value, json};
-use service::Instances;
 use service::control::ControlError;
+use service::{Instances, Kind};
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
@@ -45,7 +46,7 @@ pub type Rates = (Rate, Rate);
 
 impl StatusArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let sockets = self.state.links()?;
+        let sockets = self.state.instances(Kind::Link)?;
         match &self.name {
             Some(name) => self.one(out, &sockets, name),
             None => self.all(out, &sockets),
@@ -222,7 +223,14 @@ fn notes(out: &mut Output, status: &Status, present: &str) -> io::Result<()> {
     let parent = printable(&identity.parent);
     if status.interface_up == Some(false) {
         let mark = out.styled(POOR, "note");
-        item(out, "interface", &format!("{mark}: it was set down: `ip link set {present} up`"))?;
+        item(
+            out,
+            "interface",
+            &format!(
+                "{mark}: it was set down: `ip link set {quoted_present} up`",
+                quoted_present = quoted(present)
+            ),
+        )?;
     }
     if status.counted.drops.contains_key(Dropped::XdpFrame.word()) {
         let mark = out.styled(POOR, "note");

@@ -7,10 +7,15 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use format::printable;
 use format::quoted;
-use kernel::netlink::{Address, station};
+use kernel::netlink::{Address, link_by_name, station};
+use kernel::tun::TunError;
 use link::batch::Io;
-use link::running::{Ended, Event, Means, Running, Wish};
+use link::error::Error;
+use link::frame_size::needed_mtu;
+use link::framing::{Form, Framing};
+use link::running::{Ended, Event, Means, Request, Running, check_name, find_parent, mtu_of};
 use link::status::Status;
+use service::Kind;
 use service::daemon::Ready;
 use service::log::Log;
 use service::notify;
@@ -26,15 +31,15 @@ the parent is promiscuous meanwhile, since cards filter VLANs that nobody regist
 Exit codes: 0 ended because somebody asked for it, 1 the name is taken, packets do not fit the parent, or the parent went \
 away, or the line or its XDP queue is another link's, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
 Examples:\n  \
-rxlane link up --parent eth0 --name sub0 --encap ad:100,q:200 --address 10.0.0.1/24\n  \
-rxlane link up --parent eth0 --name wan0 --vlan 35 --address 192.0.2.2/30 --mss-clamp\n  \
-rxlane link up --parent eth0 --name ppp0 --encap q:35,pppoe:7@02:00:5e:00:00:01 --address 192.0.2.2 --peer 192.0.2.1")]
+rxlane link up eth0 --ifname sub0 --encap ad:100,q:200 --address 10.0.0.1/24\n  \
+rxlane link up eth0 --ifname wan0 --vlan 35 --address 192.0.2.2/30 --mss-clamp\n  \
+rxlane link up eth0 --ifname ppp0 --encap q:35,pppoe:7@02:00:5e:00:00:01 --address 192.0.2.2 --peer 192.0.2.1")]
 pub struct UpArguments {
     #[command(flatten)]
     line: LineArguments,
     /// Name of the interface.
-    #[arg(long, value_name = "NAME")]
-    name: String,
+    #[arg(long, alias = "name", value_name = "NAME")]
+    ifname: String,
     /// Address of the interface, with the bits of its prefix; may be given several times.
     #[arg(long, value_name = "ADDRESS[/BITS]")]
     address: Vec<Address>,
@@ -53,6 +58,9 @@ pub struct UpArguments {
     /// How frames leave the parent [default: af-packet].
     #[arg(long, value_enum)]
     io: Option<WayOut>,
+    /// Show what would be done, and do nothing.
+    #[arg(long, conflicts_with = "daemon")]
+    dry_run: bool,
     #[command(flatten)]
     daemon: DaemonArguments,
     #[command(flatten)]
@@ -79,39 +87,79 @@ enum WayOut {
 
 impl UpArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let wish = self.wish()?;
+        let request = self.request()?;
+        if self.dry_run {
+            return self.plan(out, &request);
+        }
         if self.daemon.is_caller() {
             self.daemon.expect_no_manager("the link")?;
             return background::start(&[]);
         }
         let mut log = None;
-        let result = self.link(out, &wish, &mut log);
+        let result = self.link(out, &request, &mut log);
         background::end(log, out, result)
     }
 
-    /// Has the link up until its end. In the background `log` takes what is said from then on.
-    fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
-        let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
-        let leaving = self.daemon.prepare(&wish.name, &ask)?;
-        let links = self.state.links()?;
-        let opinion = Opinion::of(&wish.parent, self.line.mtu, &wish.encapsulation, &links);
+    /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
+    fn plan(&self, out: &mut Output, request: &Request) -> CommandResult {
+        let links = self.state.instances(Kind::Link)?;
+        let parent = find_parent(&request.parent)?;
+        let framing =
+            Framing::new(&request.encapsulation, parent.mac.unwrap_or_default()).map_err(Error::from)?;
+        let mtu = mtu_of(request, &parent)?;
+        check_name(&request.name)?;
+        if link_by_name(&request.name).is_ok() {
+            return Err(Error::from(TunError::Taken { name: request.name.clone() }).into());
+        }
+        let opinion = Opinion::of(&request.parent, self.line.mtu, &request.encapsulation, &links);
         if let Some(why) = &opinion.refused {
             complain(why);
             return Ok(Outcome::Negative);
         }
-        let up = Running::up(wish, &links, stop, ask);
+        let title = format!(
+            "{} would come up over {}; nothing is changed now.",
+            printable(&request.name),
+            printable(&request.parent)
+        );
+        writeln!(out, "{}", out.styled(BOLD, title))?;
+        item(out, "line", &request.encapsulation.to_string())?;
+        let form = match framing.form() {
+            Form::Frames => "TAP device (Ethernet frames)",
+            Form::Packets => "TUN device (IP packets)",
+        };
+        item(out, "interface", &format!("{form}, MTU {mtu}, {} data path", request.means.word()))?;
+        for address in &request.addresses {
+            item(out, "address", &address.to_string())?;
+        }
+        let needed = needed_mtu(mtu, &request.encapsulation);
+        item(out, "parent", &format!("needs an MTU of {needed} for these packets"))?;
+        notes(out, &opinion.notes)?;
+        Ok(Outcome::Success)
+    }
+
+    /// Has the link up until its end. In the background `log` takes what is said from then on.
+    fn link(&self, out: &mut Output, request: &Request, log: &mut Option<Log>) -> CommandResult {
+        let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
+        let leaving = self.daemon.prepare(&request.name, &ask)?;
+        let links = self.state.instances(Kind::Link)?;
+        let opinion = Opinion::of(&request.parent, self.line.mtu, &request.encapsulation, &links);
+        if let Some(why) = &opinion.refused {
+            complain(why);
+            return Ok(Outcome::Negative);
+        }
+        let up = Running::up(request, &links, stop, ask);
         let mut running = up?;
         let said = started(out, &running.status(), self.daemon.is_daemon());
-        unread(said.and_then(|()| noted(out, &opinion.notes)).and_then(|()| out.flush()))?;
+        unread(said.and_then(|()| notes(out, &opinion.notes)).and_then(|()| out.flush()))?;
         let mut lines = background::lines("the link")?;
         if let Some(leaving) = leaving {
             background::leave(leaving, Ready::Up, &mut lines, out, log)?;
         }
         // Who is not there need not be told.
-        let _ = notify::ready(&format!("{} is up", wish.name));
+        let _ = notify::ready(&format!("{} is up", request.name));
         let mark = out.styled(POOR, "note");
-        let ended =
-            running.run(&mut |event| lines.write(format!("{mark}: {}\n", printable(&happened(wish, event)))));
+        let ended = running
+            .run(&mut |event| lines.write(format!("{mark}: {}\n", printable(&happened(request, event)))));
         let _ = notify::stopping();
         let status = running.down();
         let is_heard = lines.finish();
@@ -125,10 +173,10 @@ impl UpArguments {
                 Err(_) => 3,
             });
         }
-        Ok(outcome(ended?, wish))
+        Ok(outcome(ended?, request))
     }
 
-    fn wish(&self) -> anyhow::Result<Wish> {
+    fn request(&self) -> anyhow::Result<Request> {
         let mut addresses = self.address.clone();
         let is_again = |(place, own): (usize, &Address)| {
             addresses.iter().take(place).any(|other| other.local == own.local).then_some(own.local)
@@ -143,9 +191,9 @@ impl UpArguments {
                 .ok_or_else(|| anyhow!("--peer {peer}: there is no --address of its kind that has none"))?;
             own.peer = Some(*peer);
         }
-        Ok(Wish {
-            name: self.name.clone(),
-            parent: self.line.parent.clone(),
+        Ok(Request {
+            name: self.ifname.clone(),
+            parent: self.line.parent().to_owned(),
             encapsulation: self.line.encapsulation()?,
             is_managed: false,
             addresses,
@@ -179,19 +227,19 @@ fn peer(text: &str) -> Result<IpAddr, String> {
     station(address).map_err(|error| error.to_string())
 }
 
-fn outcome(ended: Ended, wish: &Wish) -> Outcome {
+fn outcome(ended: Ended, request: &Request) -> Outcome {
     match ended {
         Ended::Asked => Outcome::Success,
         Ended::ParentRemoved => {
-            let parent = &wish.parent;
+            let parent = &request.parent;
             complain(&format!(
                 "{parent} was removed, or went to another network namespace: {} is over",
-                wish.name
+                request.name
             ));
             Outcome::Negative
         }
         Ended::InterfaceDeleted => {
-            complain(&format!("somebody deleted {}", wish.name));
+            complain(&format!("somebody deleted {}", request.name));
             Outcome::Negative
         }
     }
@@ -210,8 +258,8 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     item(out, "end", &format!("rxlane link down {}{interrupt}", quoted(&identity.name)))
 }
 
-fn happened(wish: &Wish, event: &Event) -> String {
-    let (name, parent) = (&wish.name, &wish.parent);
+fn happened(request: &Request, event: &Event) -> String {
+    let (name, parent) = (&request.name, &request.parent);
     match event {
         Event::ParentDown => format!("{parent} is down: {name} has no carrier until it is back"),
         Event::ParentUp => format!("{parent} is up again"),
@@ -225,7 +273,7 @@ fn happened(wish: &Wish, event: &Event) -> String {
     }
 }
 
-fn noted(out: &mut Output, texts: &[String]) -> io::Result<()> {
+fn notes(out: &mut Output, texts: &[String]) -> io::Result<()> {
     let mark = out.styled(POOR, "note");
     texts.iter().try_for_each(|text| writeln!(out, "{mark}: {}", printable(text)))
 }
@@ -237,7 +285,7 @@ fn over(out: &mut Output, status: &Status, ended: Option<Ended>) -> io::Result<(
         Some(Ended::ParentRemoved) => ", since its parent is",
         Some(Ended::InterfaceDeleted) => ", since somebody deleted it",
     };
-    let title = out.styled(BOLD, format!("{name} is gone{why}."));
+    let title = out.styled(BOLD, format!("{name} is removed{why}."));
     writeln!(out, "{title}")?;
     status::counted(out, status, None)
 }

@@ -26,6 +26,10 @@ pub struct ReproduceArguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["reports", "json"])]
     print: Option<String>,
 
+    /// Print every figure of all reports; those of REPORT are printed in any case
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Print JSON (schema rxlane.model/1)
     #[arg(long)]
     json: bool,
@@ -51,7 +55,11 @@ impl ReproduceArguments {
         if self.json {
             out.json(&document(&results))?;
         } else {
-            results.iter().try_for_each(|result| print(out, result))?;
+            if self.verbose || !self.reports.is_empty() {
+                results.iter().try_for_each(|result| print(out, result))?;
+            } else {
+                overview(out, &results)?;
+            }
             summary(out, &results)?;
         }
         let agree = results.iter().flat_map(|result| &result.orders).all(|(_, holds)| *holds);
@@ -67,6 +75,26 @@ fn text(name: &str) -> anyhow::Result<String> {
         return read(name);
     }
     bail!("there is no report `{name}`; there are {}", reports::names().collect::<Vec<_>>().join(", "))
+}
+
+/// A line for each report.
+fn overview(out: &mut Output, results: &[Reproduced]) -> io::Result<()> {
+    let rows = results.iter().map(|result| {
+        let one = std::slice::from_ref(result);
+        let (predicted, met) = counts(one, Role::Predicted);
+        let (calibrated, _) = counts(one, Role::Calibrated);
+        let agree = result.orders.iter().filter(|(_, holds)| *holds).count();
+        vec![
+            result.report.name.clone(),
+            predicted.to_string(),
+            met.to_string(),
+            calibrated.to_string(),
+            format!("{agree} of {}", result.orders.len()),
+        ]
+    });
+    let head = ["report", "predicted", "within 15 %", "calibrated", "orders agree"];
+    out.table(&Table::new(1, head).rows(rows.collect::<Vec<_>>()))?;
+    writeln!(out, "  `rxlane model reproduce REPORT` prints the figures of one, --verbose all.")
 }
 
 fn print(out: &mut Output, result: &Reproduced) -> io::Result<()> {

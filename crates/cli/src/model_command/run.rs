@@ -2,7 +2,7 @@
 
 use super::input::ScenarioArguments;
 use crate::output::{CommandResult, Outcome, Output, complain};
-use format::{Share, Table, UNKNOWN, duration, figure, printable, thousands};
+use format::{Share, Table, UNKNOWN, duration, figure, plural, printable, thousands};
 use model::measure::{NAMES, measure};
 use model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
 use serde_json::{Value, json};
@@ -27,6 +27,10 @@ pub struct RunArguments {
     #[arg(long, value_name = "NAME")]
     figure: Vec<String>,
 
+    /// Print queues and CPUs that had nothing to do, too
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Print JSON (schema rxlane.model-run/1)
     #[arg(long)]
     json: bool,
@@ -46,7 +50,7 @@ impl RunArguments {
         match (self.json, figures.is_empty()) {
             (true, true) => out.json(&document(&scenario, &answer))?,
             (true, false) => out.json(&alone(&scenario, &answer, &figures))?,
-            (false, true) => print(out, &scenario, &answer)?,
+            (false, true) => print(out, &scenario, &answer, self.verbose)?,
             (false, false) => figures.iter().try_for_each(|(name, value)| writeln!(out, "{name} {value}"))?,
         }
         for traffic in answer.traffic.iter().filter(|traffic| traffic.offered == 0) {
@@ -67,7 +71,7 @@ pub fn list(out: &mut Output) -> CommandResult {
     Ok(Outcome::Success)
 }
 
-fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<()> {
+fn print(out: &mut Output, scenario: &Scenario, answer: &Answer, with_idle: bool) -> io::Result<()> {
     writeln!(
         out,
         "{}: {} s simulated, seed {}",
@@ -77,10 +81,10 @@ fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<(
     )?;
     traffic(out, answer)?;
     losses(out, answer)?;
-    queues(out, answer)?;
+    queues(out, answer, with_idle)?;
     inputs(out, answer)?;
     sockets(out, answer)?;
-    cpus(out, answer)
+    cpus(out, answer, with_idle)
 }
 
 fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
@@ -142,12 +146,13 @@ fn losses(out: &mut Output, answer: &Answer) -> io::Result<()> {
     out.table(&Table::new(2, ["stage", "", "frames", "of all"]).rows(rows))
 }
 
-fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
+fn queues(out: &mut Output, answer: &Answer, with_idle: bool) -> io::Result<()> {
     out.heading("Receive queues")?;
     let seconds = answer.seconds();
     let rows: Vec<Vec<String>> = answer
         .queues
         .iter()
+        .filter(|queue| with_idle || queue.frames > 0)
         .map(|queue| {
             let mut row = vec![
                 format!("{} {}", answer.ports[queue.port], queue.number),
@@ -161,7 +166,17 @@ fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
         })
         .collect();
     let head = ["", "CPU", "frames/s", "lost", "interrupts/s", "burst", "longest", "most"];
-    out.table(&Table::new(1, head).rows(rows))
+    let idle = answer.queues.len() - rows.len();
+    out.table(&Table::new(1, head).rows(rows))?;
+    left_out(out, idle, "idle queue")
+}
+
+/// How many rows are not printed, which say nothing.
+fn left_out(out: &mut Output, count: usize, what: &str) -> io::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    writeln!(out, "  and {} (--verbose)", plural(count as u64, what))
 }
 
 /// Mean and longest burst, and the most that ever waited.
@@ -206,13 +221,14 @@ fn sockets(out: &mut Output, answer: &Answer) -> io::Result<()> {
     )
 }
 
-fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
+fn cpus(out: &mut Output, answer: &Answer, with_idle: bool) -> io::Result<()> {
     out.heading("CPUs")?;
     let of = |cpu: &CpuAnswer| [cpu.interrupt, cpu.softirq, cpu.system, cpu.user, cpu.idle];
     let rows: Vec<Vec<String>> = answer
         .cpus
         .iter()
         .enumerate()
+        .filter(|(_, cpu)| with_idle || cpu.idle < answer.duration)
         .map(|(number, cpu)| {
             let mut row = vec![number.to_string()];
             row.extend(of(cpu).map(|time| Share::of(time, answer.duration).to_string()));
@@ -220,9 +236,10 @@ fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
             row
         })
         .collect();
-    out.table(
-        &Table::new(1, ["CPU", "interrupt", "softirq", "system", "user", "idle", "squeezes"]).rows(rows),
-    )
+    let idle = answer.cpus.len() - rows.len();
+    let head = ["CPU", "interrupt", "softirq", "system", "user", "idle", "squeezes"];
+    out.table(&Table::new(1, head).rows(rows))?;
+    left_out(out, idle, "idle CPU")
 }
 
 fn lost_share(lost: u64, of: u64) -> String {

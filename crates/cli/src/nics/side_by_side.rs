@@ -4,7 +4,7 @@ use super::{HEAD, QUIET, cell, paragraph, wrap};
 use crate::output::Output;
 use anstyle::Style;
 use nic::Profile;
-use nic::{Key, Stage, schema};
+use nic::{Key, Stage};
 use std::io::{self, Write};
 
 /// Columns of the claims' names.
@@ -13,30 +13,30 @@ const LABEL: usize = 28;
 const READABLE: usize = 16;
 
 /// Prints what is claimed of `profiles`, claim by claim.
-pub fn print(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
+pub fn print(out: &mut Output, profiles: &[Profile], keys: &[Key]) -> io::Result<()> {
     let room = (out.width().saturating_sub(LABEL) / profiles.len().max(1)).saturating_sub(2);
     if room < READABLE {
-        stacked(out, profiles)?;
+        stacked(out, profiles, keys)?;
     } else {
-        columns(out, profiles, room)?;
+        columns(out, profiles, room, keys)?;
     }
     writeln!(out)?;
-    paragraph(out, "", "?: unknown. One name alone shows the sources.", QUIET)
+    paragraph(out, "", "?: unknown. --verbose prints everything; one name with --verbose the sources.", QUIET)
 }
 
-/// The stages of which anything is told, with the claims that at least one of the profiles makes.
-fn told(profiles: &[Profile]) -> Vec<(Stage, Vec<Key>)> {
-    let told = |key: &Key| profiles.iter().any(|profile| profile.claim(*key).is_some());
+/// The stages of which anything is claimed, with the claims that at least one of the profiles makes.
+fn claimed(profiles: &[Profile], keys: &[Key]) -> Vec<(Stage, Vec<Key>)> {
+    let is_claimed = |key: &Key| profiles.iter().any(|profile| profile.claim(*key).is_some());
     let of = |stage: Stage| {
-        let keys = schema::KEYS.iter().copied().filter(|key| key.stage == stage);
-        (stage, keys.filter(told).collect::<Vec<Key>>())
+        let keys = keys.iter().copied().filter(|key| key.stage == stage);
+        (stage, keys.filter(is_claimed).collect::<Vec<Key>>())
     };
     Stage::all().map(of).filter(|(_, keys)| !keys.is_empty()).collect()
 }
 
-fn columns(out: &mut Output, profiles: &[Profile], room: usize) -> io::Result<()> {
+fn columns(out: &mut Output, profiles: &[Profile], room: usize, keys: &[Key]) -> io::Result<()> {
     row(out, "", profiles.iter().map(Profile::name).collect(), room, HEAD)?;
-    for (stage, keys) in told(profiles) {
+    for (stage, keys) in claimed(profiles, keys) {
         writeln!(out, "{}", out.styled(HEAD, stage.name()))?;
         for key in keys {
             let cells = profiles.iter().map(|profile| cell(profile, key)).collect();
@@ -62,11 +62,11 @@ fn row(out: &mut Output, label: &str, cells: Vec<String>, room: usize, style: St
     Ok(())
 }
 
-fn stacked(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
+fn stacked(out: &mut Output, profiles: &[Profile], keys: &[Key]) -> io::Result<()> {
     let names: Vec<String> = profiles.iter().map(Profile::name).collect();
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     writeln!(out, "{}", out.styled(HEAD, names.join(", ")))?;
-    for (stage, keys) in told(profiles) {
+    for (stage, keys) in claimed(profiles, keys) {
         writeln!(out, "{}", out.styled(HEAD, stage.name()))?;
         for key in keys {
             paragraph(out, "  ", key.label, Style::new())?;

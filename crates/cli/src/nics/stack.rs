@@ -25,7 +25,7 @@ pub fn run(
     stack: &Stack,
     rules: Option<KernelRules>,
     profiles: &[Profile],
-    as_json: bool,
+    (as_json, is_verbose): (bool, bool),
 ) -> CommandResult {
     let kernels = rules.map_or(KernelRules::ALL.to_vec(), |rules| vec![rules]);
     let rules = rules.unwrap_or(KernelRules::current());
@@ -34,8 +34,8 @@ pub fn run(
         (_, true) => {
             out.json(&json!({"schema": "rxlane.nics/1", "stack": json::devices(stack, &rules, profiles)}))?
         }
-        ([], false) => kinds(out, stack, &kernels)?,
-        (_, false) => devices(out, stack, &rules, profiles)?,
+        ([], false) => kinds(out, stack, &kernels, is_verbose)?,
+        (_, false) => devices(out, stack, &rules, profiles, is_verbose)?,
     }
     Ok(Outcome::Success)
 }
@@ -44,30 +44,39 @@ fn rows(profile: &Profile, rules: &KernelRules, stack: &Stack) -> [Row; 8] {
     answer(&Adapter::of(profile, rules, stack.tpids(), stack.has_pppoe()), rules, stack)
 }
 
-fn devices(out: &mut Output, stack: &Stack, rules: &KernelRules, profiles: &[Profile]) -> io::Result<()> {
+fn devices(
+    out: &mut Output,
+    stack: &Stack,
+    rules: &KernelRules,
+    profiles: &[Profile],
+    is_verbose: bool,
+) -> io::Result<()> {
     for (number, profile) in profiles.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
-        let head = format!("{}: {}, under the rules of {}", profile.name(), told(stack), rules.read);
+        let head = format!("{}: {}, under the rules of {}", profile.name(), in_words(stack), rules.read);
         paragraph(out, "", &head, HEAD)?;
         writeln!(out)?;
         for row in rows(profile, rules, stack) {
             feature(out, profile, &row)?;
         }
         writeln!(out)?;
-        admission::print(out, stack, profile)?;
+        admission::print(out, stack, profile, is_verbose)?;
     }
     writeln!(out)?;
-    paragraph(out, "", LEGEND, QUIET)
+    paragraph(out, "", if is_verbose { LEGEND } else { SHORT_LEGEND }, QUIET)
 }
+
+const SHORT_LEGEND: &str =
+    "no: in software; frame sizes without FCS; ?: unknown. --verbose explains, and prints all frames.";
 
 const LEGEND: &str = "yes: a TCP segment given to the topmost device keeps it all the way down (TX), or the frame has it when \
                       it comes in (RX). no: the kernel does the work in software, where there is any. broken: frames leave \
                       wrong. unknown, ?: the profile does not say. Features at their defaults. Frame sizes are bytes without \
                       FCS; with it they are 4 more.";
 
-fn told(stack: &Stack) -> String {
+fn in_words(stack: &Stack) -> String {
     match (stack.tpids(), stack.has_pppoe()) {
         ([], false) => "no tags".to_owned(),
         ([], true) => "PPPoE".to_owned(),
@@ -127,9 +136,9 @@ fn cited(citations: &[nic::Citation]) -> String {
     names.join(", ")
 }
 
-/// Kinds of devices under one kernel after the other: what the rules alone tell.
-fn kinds(out: &mut Output, stack: &Stack, kernels: &[KernelRules]) -> io::Result<()> {
-    let head = format!("What the rules of the kernel leave to {} on a device of this kind", told(stack));
+/// Kinds of devices under one kernel after the other: what follows from the rules alone.
+fn kinds(out: &mut Output, stack: &Stack, kernels: &[KernelRules], is_verbose: bool) -> io::Result<()> {
+    let head = format!("What the rules of the kernel leave to {} on a device of this kind", in_words(stack));
     paragraph(out, "", &head, HEAD)?;
     writeln!(out)?;
     let all: Vec<(DeviceKind, Vec<[Row; 8]>)> =
@@ -155,6 +164,11 @@ fn kinds(out: &mut Output, stack: &Stack, kernels: &[KernelRules]) -> io::Result
         }
     }
     table(out, &lines)?;
+    if !is_verbose {
+        let more =
+            format!("driver, device: depends on it (rxlane nics --stack {stack} NAME). --verbose: why not.");
+        return paragraph(out, "", &more, QUIET);
+    }
     reasons(out, &all)?;
     writeln!(out)?;
     let read = kernels.iter().map(|rules| rules.read).collect::<Vec<_>>().join(", ");

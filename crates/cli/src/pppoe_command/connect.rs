@@ -7,11 +7,12 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use clap::{Arg, Args, Command, FromArgMatches};
 use client::connection::{Connection, Event, Over, Start};
-use client::network::Wanted;
+use client::network::Request;
 use client::script;
 use client::status::SessionStatus;
 use format::printable;
 use format::quoted;
+use link::running::find_parent;
 use service::Kind;
 use service::daemon::{self, Leaving, Ready};
 use service::lines::LineWriter;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The session comes back whenever it ends, until SIGTERM, SIGINT, SIGQUIT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
-concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open. SIGUSR1, \
+concentrator gets a PADT, and interface, routes and name servers are as before. The interface is there while a session is open. SIGUSR1, \
 SIGUSR2 and SIGALRM, which scripts for pppd send, change nothing, and the log has a note.\n\n\
 With --daemon the command returns when a session is open, or the first try has failed, whatever came first. After a failure the process \
 goes on trying in the background (`rxlane pppoe status IFNAME` shows it), unless --reconnect=false.\n\n\
@@ -44,6 +45,9 @@ pub struct ConnectArguments {
     /// File (TOML) with the same options, for those that are not given here.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Show what would be done, and send nothing.
+    #[arg(long, conflicts_with = "daemon")]
+    dry_run: bool,
     #[command(flatten)]
     daemon: DaemonArguments,
     #[command(flatten)]
@@ -53,6 +57,9 @@ pub struct ConnectArguments {
 impl ConnectArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let options = self.all_options()?;
+        if self.dry_run {
+            return self.plan(out, &options);
+        }
         // Before the concentrator is asked for a session, which may end another one of the same user.
         super::expect_privilege("a session")?;
         if self.daemon.is_caller() {
@@ -73,7 +80,7 @@ impl ConnectArguments {
     fn all_options(&self) -> anyhow::Result<Options> {
         let Some(file) = &self.config else { return Ok(self.options.clone()) };
         let given: Vec<OsString> =
-            std::env::args_os().skip_while(|argument| argument != "connect").skip(1).collect();
+            std::env::args_os().skip_while(|argument| argument != "pppoe").skip(2).collect();
         let is_given = |option: &Arg| match option.get_long() {
             None => self.options.interface.is_some(),
             Some(_) => options::is_given(option, &given),
@@ -90,7 +97,7 @@ impl ConnectArguments {
 
     /// What the options come to.
     fn start(&self, options: &Options, password: Vec<u8>) -> anyhow::Result<Start> {
-        let wanted = Wanted {
+        let request = Request {
             name: options.ifname().to_owned(),
             parent: options.interface()?.to_owned(),
             means: options.means()?,
@@ -99,18 +106,48 @@ impl ConnectArguments {
             dns: options.dns.unwrap_or(false),
             up_script: options.up_script.clone().map(absolute),
             down_script: options.down_script.clone().map(absolute),
-            state: self.state.folder(),
+            state: self.state.folder().path().to_owned(),
         };
-        for program in [&wanted.up_script, &wanted.down_script].into_iter().flatten() {
+        for program in [&request.up_script, &request.down_script].into_iter().flatten() {
             script::check(program).map_err(|error| anyhow!("{error}"))?;
         }
         Ok(Start {
-            wanted,
-            tags: options.tags()?,
+            request,
+            tags: options.stack.tags()?,
             has_mtu: options.mtu.is_some(),
             user: options.user.clone(),
             config: options.client(password)?,
         })
+    }
+
+    /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
+    fn plan(&self, out: &mut Output, options: &Options) -> CommandResult {
+        let start = self.start(options, Vec::new())?;
+        let request = &start.request;
+        find_parent(&request.parent)?;
+        let title = format!(
+            "{} would connect over {}; nothing is sent now.",
+            printable(&request.name),
+            printable(&request.parent)
+        );
+        writeln!(out, "{}", out.styled(BOLD, title))?;
+        item(out, "line", &start.tags.to_string())?;
+        let user = match &start.user {
+            Some(user) => format!("{}, {}", printable(user), printable(&options.password().place()?)),
+            None => "none: --user names one where the provider wants it".to_owned(),
+        };
+        item(out, "user", &user)?;
+        let concentrator = options.ac.as_deref().unwrap_or("any");
+        let service = options.service.as_deref().unwrap_or("any service");
+        item(out, "concentrator", &printable(&format!("{concentrator}, {service}")))?;
+        item(out, "mtu", &format!("{} at most", start.config.discovery.max_payload))?;
+        let route = match request.default_route {
+            Some(metric) => format!("default route, metric {metric}"),
+            None => "no default route (--default-route)".to_owned(),
+        };
+        let dns = if request.dns { "name servers of the provider" } else { "no name servers (--dns)" };
+        item(out, "machine", &format!("{route}; {dns}"))?;
+        Ok(Outcome::Success)
     }
 
     fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
@@ -121,9 +158,9 @@ impl ConnectArguments {
         let unheeded =
             |name: &str| complain(&format!("{name} changes nothing here; SIGTERM ends the session"));
         report_others(unheeded).map_err(no_signals)?;
-        let name = start.wanted.name.clone();
+        let name = start.request.name.clone();
         let leaving = self.daemon.prepare(&name, &ask)?;
-        let sockets = self.state.sockets(Kind::Session)?;
+        let sockets = self.state.instances(Kind::Session)?;
         let connection = Connection::begin(start, &sockets, stop, asked)?;
         let mut speaker = Speaker {
             out,

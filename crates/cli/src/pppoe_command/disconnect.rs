@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use client::status::SessionStatus;
 use concentrator::{ConcentratorStatus, Disconnected};
 use format::plural;
+use format::quoted;
 use link::error::Error;
 use service::Kind;
 use service::control::ControlError;
@@ -28,9 +29,9 @@ rxlane pppoe disconnect IFNAME
 
 #[derive(clap::Args)]
 #[command(override_usage = USAGE, after_help = "\
-A client's session: the concentrator is told (Terminate-Request, PADT), and the command waits until interface, routes and name servers are as \
+A client's session: the concentrator gets a Terminate-Request and a PADT, and the command waits until interface, routes and name servers are as \
 before.\n\n\
-Subscribers of a concentrator are told in the same way, and connect again if they want to: those that one of --id, --user, --address, \
+Subscribers of a concentrator get the same, and connect again if they want to: those that one of --id, --user, --address, \
 --mac and --all names. Without any of these the concentrator itself ends.\n\n\
 Exit codes: 0 done, 1 there was no such session or concentrator, or its process was killed before (what it left is put back), or does \
 not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it requires root.\n\n\
@@ -119,8 +120,8 @@ impl DisconnectArguments {
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let sockets = self.state.sockets(Kind::Concentrator)?;
-        let what = format!("the sessions of {interface} are told, and its accounts written");
+        let sockets = self.state.instances(Kind::Concentrator)?;
+        let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
         let last = telling(&what, || sockets.end::<ConcentratorStatus>(interface))?;
         let sessions = plural(last.count as u64, "session");
         writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
@@ -128,7 +129,7 @@ impl DisconnectArguments {
     }
 
     fn sessions(&self, out: &mut Output, interface: &str, question: &str) -> CommandResult {
-        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let sockets = self.state.instances(Kind::Concentrator)?;
         let Disconnected { sessions } = sockets.ask(interface, question)?;
         let which = question.trim_start_matches("disconnect ");
         match sessions {
@@ -136,27 +137,31 @@ impl DisconnectArguments {
                 complain(&match which {
                     "all" => format!("there is no session on {interface}"),
                     which => format!(
-                        "there is no session of {which} on {interface} (`rxlane pppoe sessions {interface}`)"
+                        "there is no session of {which} on {interface} (`rxlane pppoe sessions {quoted_interface}`)",
+                        quoted_interface = quoted(interface)
                     ),
                 });
                 Ok(Outcome::Negative)
             }
             Some(sessions) => {
-                writeln!(out, "{} told to end.", plural(sessions as u64, "session"))?;
+                writeln!(out, "{}: end requested.", plural(sessions as u64, "session"))?;
                 Ok(Outcome::Success)
             }
             None => {
                 let (kind, value) = which.split_once(' ').unwrap_or((which, ""));
                 let kind = if kind == "mac" { "MAC address" } else { "session id" };
-                Err(anyhow!("`{value}` is no {kind}: `rxlane pppoe sessions {interface}` shows what is"))
+                Err(anyhow!(
+                    "`{value}` is no {kind}: `rxlane pppoe sessions {quoted_interface}` shows what is",
+                    quoted_interface = quoted(interface)
+                ))
             }
         }
     }
 
     fn client(&self, out: &mut Output, name: &str) -> CommandResult {
-        let sockets = self.state.sockets(Kind::Session)?;
+        let sockets = self.state.instances(Kind::Session)?;
         let what = format!(
-            "the concentrator is told, name servers are put back, and each script of {name} has half a minute"
+            "the concentrator gets a PADT, name servers are put back, and each script of {name} has half a minute"
         );
         match telling(&what, || sockets.end::<SessionStatus>(name)) {
             Ok(last) => {
@@ -173,7 +178,8 @@ impl DisconnectArguments {
                 if let Some(served) = self.state.served_by(&error, name) {
                     complain(&format!(
                         "{name} is no client's session: {served} is served here, and `rxlane pppoe disconnect --concentrator \
-                         {served}` ends that, with `--all` its sessions"
+                         {quoted_served}` ends that, with `--all` its sessions",
+                        quoted_served = quoted(&served)
                     ));
                     return Ok(Outcome::Negative);
                 }

@@ -5,7 +5,7 @@ mod report;
 
 use crate::arguments::StackArguments;
 use crate::output::{CommandResult, Outcome, Output};
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use client::probe;
 use link::running::find_parent;
 use pppoe::discovery::offer::Pin;
@@ -15,7 +15,6 @@ use rand_core::{OsRng, TryRngCore};
 use report::Report;
 use std::time::Duration;
 use wire::Vlans;
-use wire::emit::Encapsulation;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -27,7 +26,7 @@ rxlane pppoe discover eth0\n  \
 rxlane pppoe discover eth0 --vlan 7\n  \
 rxlane pppoe discover eth0 --vlan 100.200 --service internet --ac bras1 --json")]
 pub struct DiscoverArguments {
-    /// Ethernet interface that the line is on.
+    /// Ethernet interface with the line.
     #[arg(value_name = "INTERFACE")]
     interface: String,
     #[command(flatten)]
@@ -79,10 +78,7 @@ impl DiscoverArguments {
     }
 
     fn vlans(&self) -> anyhow::Result<Vlans> {
-        let encapsulation = self.stack.encapsulation()?.unwrap_or(Encapsulation::NONE);
-        if encapsulation.pppoe().is_some() || !encapsulation.labels().is_empty() {
-            bail!("--encap {encapsulation}: discovery goes on VLAN tags alone, such as --encap q:7");
-        }
+        let encapsulation = self.stack.tags()?;
         Vlans::of(encapsulation.tags().iter().copied())
             .ok_or_else(|| anyhow!("{encapsulation}: {} VLAN tags are the most", Vlans::MOST))
     }

@@ -9,7 +9,7 @@ use std::io::Write;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Subscribers that look for a concentrator get no offer, and those that have one are told that no more sessions are taken; so another \
+Subscribers that look for a concentrator get no offer, and those that have one get a PADS that refuses them; so another \
 concentrator of the line gets them. Sessions go on until they end by themselves, or `rxlane pppoe disconnect --concentrator IFACE --all` \
 ends them.\n\n\
 Exit codes: 0 done, 1 the interface is not served, or its process was killed, or does not answer, 3 it requires root.\n\n\
@@ -30,7 +30,7 @@ pub struct DrainArguments {
 impl DrainArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let question = if self.undo { "fill" } else { "drain" };
-        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let sockets = self.state.instances(Kind::Concentrator)?;
         let status: ConcentratorStatus = sockets.ask(&self.interface, question)?;
         let (name, sessions) = (printable(&status.parent), plural(status.count as u64, "session"));
         if status.draining {

@@ -14,6 +14,7 @@ mod sessions;
 mod status;
 mod subscribers_file;
 
+use crate::arguments::StateArguments;
 use crate::link_command::{item, workers};
 use crate::output::{CommandResult, Lacks, Output, complain};
 use anstyle::{AnsiColor, Style};
@@ -23,9 +24,8 @@ use concentrator::ConcentratorStatus;
 use link::error::Error;
 use link::privilege;
 use serde::de::DeserializeOwned;
+use service::Kind;
 use service::control::ControlError;
-use service::{Instances, Kind, StateDir};
-use std::path::PathBuf;
 
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -69,10 +69,13 @@ pub struct PppoeArguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Connect to a provider: a network interface for the session, which comes back when it ends.
+    #[command(visible_alias = "up")]
     Connect(Box<connect::ConnectArguments>),
     /// Find the access concentrators of a line: who answers, with which services, how fast, how large packets may be.
+    #[command(visible_alias = "check")]
     Discover(discover::DiscoverArguments),
     /// End a session.
+    #[command(visible_alias = "down")]
     Disconnect(disconnect::DisconnectArguments),
     /// Take no more sessions of subscribers, and keep those that there are.
     Drain(drain::DrainArguments),
@@ -98,23 +101,10 @@ impl PppoeArguments {
     }
 }
 
-#[derive(clap::Args)]
-// The arguments of other commands that stand beside these have a group of the same name.
-#[group(skip)]
-struct StateArguments {
-    /// Folder of the sockets of sessions.
-    #[arg(long, value_name = "FOLDER", hide = true)]
-    state: Option<PathBuf>,
-}
-
 impl StateArguments {
-    fn folder(&self) -> PathBuf {
-        StateDir::at(self.state.clone().unwrap_or_else(|| StateDir::DEFAULT.into())).path().to_owned()
-    }
-
     /// What all of a kind in this network namespace say of themselves, and whether one that lives says nothing, which is told.
     fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<(Vec<T>, bool), Error> {
-        let sockets = self.sockets(kind)?;
+        let sockets = self.instances(kind)?;
         let (mut all, mut is_silent) = (Vec::new(), false);
         for name in sockets.names()? {
             match sockets.ask(&name, "status") {
@@ -154,20 +144,15 @@ impl StateArguments {
         if !matches!(error, Error::Control(ControlError::None { .. })) {
             return None;
         }
-        let sockets = self.sockets(Kind::Concentrator).ok()?;
+        let sockets = self.instances(Kind::Concentrator).ok()?;
         let answers = sockets.names().ok()?.into_iter();
         let mut answers = answers.filter_map(|name| sockets.ask::<ConcentratorStatus>(&name, "status").ok());
         answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
     }
 
-    fn sockets(&self, kind: Kind) -> Result<Instances, Error> {
-        let instances = Instances::new(kind, StateDir::at(self.folder()));
-        Ok(instances.map_err(ControlError::from)?)
-    }
-
     /// Puts back the name servers that a killed process could not, and tells it.
     fn put_back(&self) {
-        match Place::of_machine(&self.folder()).recover() {
+        match Place::of_machine(self.folder().path()).recover() {
             Ok(None) => {}
             Ok(Some(Back::Changed)) => complain(
                 "/etc/resolv.conf was written by somebody else since the process was killed, and stays as it is",

@@ -3,6 +3,7 @@
 
 use super::password::PasswordSource;
 use super::{regular_file, workers};
+use crate::arguments::StackArguments;
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
@@ -18,8 +19,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::emit::Encapsulation;
-use wire::ethernet::EtherType;
 
 /// The usual name of the interface.
 const IFNAME: &str = "ppp0";
@@ -41,12 +40,8 @@ pub struct Options {
     /// Methods of authentication to agree to, in order of preference [default: chap,ms-chap-v2,pap].
     #[arg(long, value_enum, value_delimiter = ',')]
     pub auth: Option<Vec<Auth>>,
-    /// VLAN tags of the line, outermost first: 35, or 100.200.
-    #[arg(long, value_name = "VID[.VID…]", value_parser = vlans)]
-    pub vlan: Option<String>,
-    /// TPID of the outermost tag [default: 0x8100 of one tag, 0x88a8 of several].
-    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::arguments::tpid)]
-    pub tpid: Option<EtherType>,
+    #[command(flatten)]
+    pub stack: StackArguments,
     /// Service to ask for [default: any].
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
@@ -141,17 +136,16 @@ impl Auth {
     }
 }
 
-/// Sees that VLANs are such.
-fn vlans(text: &str) -> Result<String, String> {
-    let read = Encapsulation::NONE.with_vlans(text, None);
-    read.map(|_| text.to_owned()).map_err(|error| error.to_string())
-}
-
-/// Whether an option stands among arguments.
+/// Whether an option stands among arguments, or the other notation of what it says.
 pub fn is_given(option: &Arg, arguments: &[OsString]) -> bool {
+    let Some(name) = option.get_long() else { return false };
+    let other = match name {
+        "encap" => "vlan",
+        "vlan" | "tpid" => "encap",
+        _ => name,
+    };
     let given = |text: &str| {
-        let rest = text.strip_prefix("--").zip(option.get_long());
-        let rest = rest.and_then(|(text, name)| text.strip_prefix(name));
+        let rest = [name, other].iter().find_map(|name| text.strip_prefix("--")?.strip_prefix(name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     };
     arguments.iter().filter_map(|argument| argument.to_str()).any(given)
@@ -201,7 +195,7 @@ fn argument<'c>(key: &str, command: &'c Command) -> Result<&'c Arg, String> {
     let name = |argument: &Arg| argument.get_long().unwrap_or("interface").to_owned();
     let known = |key: &str| command.get_arguments().find(|argument| name(argument) == key);
     match (key, known(key)) {
-        ("daemon" | "log" | "config", _) => Err(format!("`{key}` is for the command line alone")),
+        ("daemon" | "log" | "config" | "dry-run", _) => Err(format!("`{key}` is for the command line alone")),
         (_, Some(argument)) => Ok(argument),
         ("password", _) => Err(
             "a password does not stand in this file: `password-file` names the one whose first line it is"
@@ -272,11 +266,6 @@ impl Options {
 
     pub fn password(&self) -> PasswordSource<'_> {
         PasswordSource::of(self.user.as_deref(), self.password_file.as_deref())
-    }
-
-    pub fn tags(&self) -> anyhow::Result<Encapsulation> {
-        let Some(vlans) = &self.vlan else { return Ok(Encapsulation::NONE) };
-        Encapsulation::NONE.with_vlans(vlans, self.tpid).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
     }
 
     /// What is wanted of the concentrator.
@@ -357,7 +346,7 @@ mod tests {
         assert_eq!(config.reconnect.most, None);
         let Role::Host(host) = &config.session.role else { panic!("the other end") };
         assert_eq!(host.methods, [Method::MsChapV2, Method::ChapMd5]);
-        assert_eq!(options.tags().expect("tags").to_string(), "ad:100,q:200");
+        assert_eq!(options.stack.tags().expect("tags").to_string(), "ad:100,q:200");
         let both = read_with(text, &["--user", "you", "--dns=false"]).expect("options");
         assert_eq!((both.user.as_deref(), both.dns, both.mtu), (Some("you"), Some(false), Some(1500)));
     }
@@ -408,7 +397,12 @@ mod tests {
             assert!(error.contains("wan.toml: "), "{error}");
         }
         assert!(read("tpid = '0x8100'\n").expect_err("no VLAN").to_string().contains("--vlan"));
-        assert_eq!(read("vlan = 35\n").expect("options").vlan.as_deref(), Some("35"));
+        assert_eq!(read("vlan = 35\n").expect("options").stack.vlan.as_deref(), Some("35"));
+        // Another notation of the tags on the command line replaces that of the file.
+        let both = read_with("vlan = '35'\ntpid = '0x88a8'\n", &["--encap", "q:7"]).expect("options");
+        assert_eq!(both.stack.tags().expect("tags").to_string(), "q:7");
+        let error = read("encap = 'q:7,pppoe'\n").expect("options").stack.tags().expect_err("a session");
+        assert!(error.to_string().contains("VLAN tags alone, such as --encap q:7"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
+use format::quoted;
 use kernel::file::Regular;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -24,6 +25,22 @@ impl<'a> PasswordSource<'a> {
     /// Of this user; from this file, where there is one.
     pub const fn of(user: Option<&'a str>, file: Option<&'a Path>) -> PasswordSource<'a> {
         PasswordSource { user, file }
+    }
+
+    /// Where it would be read, for people.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn place(&self) -> anyhow::Result<String> {
+        if let Some(file) = self.file {
+            from_file(file)?;
+            return Ok(format!("the password of {}", file.display()));
+        }
+        Ok(match std::env::var_os(VARIABLE) {
+            Some(_) => format!("the password of {VARIABLE}"),
+            None => "a password that the terminal is asked for".to_owned(),
+        })
     }
 
     /// Reads it; empty where there is no user.
@@ -56,7 +73,11 @@ fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::new();
     BufReader::new(file.into_file().take(4096)).read_until(b'\n', &mut line).with_context(named)?;
     if is_open_to_others {
-        complain(&format!("others may read the password in {0}: `chmod 600 {0}`", path.display()));
+        complain(&format!(
+            "others may read the password in {}: `chmod 600 {}`",
+            path.display(),
+            quoted(&path.to_string_lossy())
+        ));
     }
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

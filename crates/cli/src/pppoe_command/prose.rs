@@ -2,6 +2,7 @@
 
 use concentrator::{Event, Takeover, Uncarried};
 use format::Quotable;
+use format::quoted;
 use link::running::Event as ParentEvent;
 use pppoe::concentrator::accounting::Record;
 
@@ -18,13 +19,15 @@ pub fn sentence(event: &Event) -> Option<String> {
         Event::Parent { name, change } => parent(name, change),
         Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed } => format!(
             "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} bytes at most, and shorter behind \
-             more; `ip link set {parent} mtu {needed}` makes room for {wanted}"
+             more; `ip link set {quoted_parent} mtu {needed}` makes room for {wanted}",
+            quoted_parent = quoted(parent)
         ),
         Event::SecretsRead(difference) => format!("the secrets were read again: {difference}"),
         Event::SecretsUnread(why) => why.clone(),
         Event::Disagrees { parent, id, user, why } => format!(
-            "the session {id} of {} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it",
-            Quotable(user)
+            "the session {id} of {} goes on, but {why}: `rxlane pppoe disconnect --concentrator {quoted_parent} --id {id}` ends it",
+            Quotable(user),
+            quoted_parent = quoted(parent)
         ),
         Event::Uncarried(what) => uncarried(what),
         Event::Takeover(what) => takeover(what),

@@ -15,6 +15,7 @@ use format::{Quotable, plural, printable};
 use link::batch::Io;
 use link::error::Kind;
 use link::pppoe::VlanPattern;
+use link::running::find_parent;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
@@ -39,7 +40,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "\
 One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
-the end, and subscribers are told (PADT). SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
+the end, and subscribers get a PADT. SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
 notice.\n\n\
 Exit codes: 0 ended because somebody asked for it, or another process goes on, 1 another one serves the interface or begins to, it went away, \
 packets of --mtu do not fit, or a takeover came to nothing and it could not go on, 2 wrong usage or secrets, 3 a privilege or the kernel's \
@@ -66,7 +67,7 @@ pub struct ServeArguments {
     /// Addresses for subscribers; may be given several times. The own one may be among them, and is given to nobody.
     #[arg(long, value_name = "FIRST-LAST", requires = "local")]
     pool: Vec<Range>,
-    /// Name servers that subscribers are told, two at most.
+    /// Name servers for subscribers, two at most.
     #[arg(long, value_name = "ADDRESS")]
     dns: Vec<Ipv4Addr>,
     /// IPv6 network of which each link gets a prefix of 64 bits.
@@ -132,6 +133,9 @@ pub struct ServeArguments {
     /// Go on with the sessions of the process that serves the interface now, which ends.
     #[arg(long)]
     takeover: bool,
+    /// Show what would be done, with all that is wrong with the secrets, and send nothing.
+    #[arg(long, conflicts_with_all = ["daemon", "takeover"])]
+    dry_run: bool,
     #[command(flatten)]
     daemon: DaemonArguments,
     #[command(flatten)]
@@ -152,6 +156,9 @@ impl ServeArguments {
         // A process that stays goes to another folder, and reads them again there.
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
         let config = self.config()?;
+        if self.dry_run {
+            return self.plan(out, &config);
+        }
         // Where nobody may serve, it matters neither who does nor whether the secrets can be read.
         super::expect_privilege("serving")?;
         let secrets = self.subscribers().read()?;
@@ -162,6 +169,34 @@ impl ServeArguments {
         let mut log = None;
         let result = self.serve(out, config, secrets, &mut log);
         background::end(log, out, result)
+    }
+
+    /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
+    fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
+        let secrets = self.subscribers().read()?;
+        find_parent(&self.interface)?;
+        let interface = printable(&self.interface);
+        let title = format!("{} would serve {interface}; nothing is sent now.", printable(&self.name));
+        writeln!(out, "{}", out.styled(BOLD, title))?;
+        item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
+        item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
+        let subscribers = match self.anybody {
+            true => "anybody".to_owned(),
+            false => plural(secrets.len() as u64, "subscriber"),
+        };
+        item(out, "subscribers", &subscribers)?;
+        let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
+        let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
+        item(out, "addresses", &format!("{local}{pools}"))?;
+        if let Some(prefix) = config.prefixes {
+            item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
+        }
+        let means =
+            Means { name: &self.name, has_local: self.local.is_some(), has_pool: !self.pool.is_empty() };
+        for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
+            item(out, "note", &printable(&note))?;
+        }
+        Ok(Outcome::Success)
     }
 
     /// What says who may connect.
@@ -196,7 +231,7 @@ impl ServeArguments {
         config.local = self.local;
         config.pool = self.pool.clone();
         if self.dns.len() > 2 {
-            return Err(anyhow!("--dns: PPP tells two name servers at most (RFC 1877)"));
+            return Err(anyhow!("--dns: PPP carries two name servers at most (RFC 1877)"));
         }
         config.dns = [self.dns.first().copied(), self.dns.get(1).copied()];
         // Any but zero; that of every link is the same, as fe80::1 of other routers.
@@ -231,7 +266,7 @@ impl ServeArguments {
         let hang_up = if self.daemon.is_daemon() { HangUp::Other } else { HangUp::Ends };
         let (stop, ask) = end_requests(hang_up).map_err(no_signals)?;
         let leaving = self.daemon.prepare(&self.ifname, &ask)?;
-        let sockets = self.state.sockets(ServiceKind::Concentrator)?;
+        let sockets = self.state.instances(ServiceKind::Concentrator)?;
         if !self.takeover
             && let Ok(other) = sockets.ask::<ConcentratorStatus>(&self.interface, "status")
         {
@@ -371,7 +406,7 @@ impl ServeArguments {
             Over::HandedOver => "Another process goes on with the sessions.".to_owned(),
             Over::Orphaned => {
                 complain(
-                    "the process that was to go on with the sessions is gone; subscribers were told to connect again",
+                    "the process that was to go on with the sessions has ended; subscribers were disconnected (PADT) and connect again",
                 );
                 return Ok(Outcome::Negative);
             }
@@ -405,7 +440,7 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
 
 fn taken_over(restored: &Restored) -> String {
     let sessions = plural(restored.sessions as u64, "session");
-    format!("{sessions} taken over, {} told to connect again", restored.ended)
+    format!("{sessions} taken over, {} disconnected (PADT)", restored.ended)
 }
 
 /// Says what happens, and has accounts written. A terminal that is held up must not hold up thousands of sessions.
@@ -449,7 +484,7 @@ impl Speaker {
         }
     }
 
-    /// From now on it speaks where the process that stays does.
+    /// From now on it speaks where the daemon does.
     fn leave(&self, leaving: Leaving, out: &mut Output, log: &mut Option<Log>) -> anyhow::Result<()> {
         self.voice.with(|lines, mark| {
             let Some(lines) = lines else { return Ok(()) };

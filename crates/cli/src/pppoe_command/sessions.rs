@@ -3,7 +3,7 @@
 use super::{BOLD, POOR, StateArguments};
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
-use format::{plural, printable, thousands};
+use format::{plural, printable, quoted, thousands};
 use link::pppoe::VlanPattern;
 use service::Kind;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ impl SessionsArguments {
                 None => return Ok(Outcome::Negative),
             },
         };
-        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let sockets = self.state.instances(Kind::Concentrator)?;
         let mut status: ConcentratorStatus = sockets.ask(&interface, "sessions")?;
         if let Some(text) = &self.filter {
             status.sessions.retain(|session| is_meant(session, text));
@@ -86,7 +86,7 @@ fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io
         writeln!(
             out,
             "{note}: no more sessions are taken; `rxlane pppoe drain {} --undo` takes them again",
-            printable(&status.parent)
+            quoted(&status.parent)
         )?;
     }
     if status.sessions.is_empty() {
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn a_filter_is_a_text_or_vlans_as_people_write_them() {
-        let session = |user: &str, tags: &str| SubscriberStatus {
-            user: user.to_owned(),
-            tags: tags.to_owned(),
-            peer: Some([10, 64, 0, 2].into()),
-            ..SubscriberStatus::default()
+        let session = |user: &str, tags: &str| {
+            let mut session = SubscriberStatus::default();
+            (session.user, session.tags) = (user.to_owned(), tags.to_owned());
+            session.peer = Some([10, 64, 0, 2].into());
+            session
         };
         let sessions = [
             session("alice", "none"),

@@ -4,6 +4,7 @@ use super::{BOLD, GOOD, POOR, StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use client::status::{SCHEMA, SessionStatus};
 use concentrator::ConcentratorStatus;
+use format::quoted;
 use format::{duration, plural, printable, thousands};
 use link::error::Error;
 use serde_json::{Value, json};
@@ -37,15 +38,16 @@ impl StatusArguments {
     fn one(&self, out: &mut Output, name: &str) -> CommandResult {
         let asked = self
             .state
-            .sockets(Kind::Session)
+            .instances(Kind::Session)
             .and_then(|sockets| Ok(sockets.ask::<SessionStatus>(name, "status")?));
         let status = match asked {
             Ok(status) => status,
             Err(error) => {
                 if let Some(served) = self.state.served_by(&error, name) {
                     complain(&format!(
-                        "{name} is no client's session: {served} is served here, and `rxlane pppoe sessions {served}` shows \
-                         the subscribers"
+                        "{name} is no client's session: {served} is served here, and `rxlane pppoe sessions {quoted_served}` shows \
+                         the subscribers",
+                        quoted_served = quoted(&served)
                     ));
                     return Ok(Outcome::Negative);
                 }

@@ -3,7 +3,7 @@
 use super::regular_file::LARGEST;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
-use format::plural;
+use format::{plural, quoted};
 use kernel::file::Regular;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use std::io::{self, Read, Write};
@@ -85,7 +85,11 @@ impl SubscribersFile {
         let named = || format!("cannot read {}", file.display());
         let opened = Regular::open(file).with_context(named)?;
         if opened.is_readable_by_others() && self.warns {
-            complain(&format!("others may read the passwords in {0}: `chmod 600 {0}`", file.display()));
+            complain(&format!(
+                "others may read the passwords in {}: `chmod 600 {}`",
+                file.display(),
+                quoted(&file.to_string_lossy())
+            ));
         }
         let text = opened.read(LARGEST).with_context(named)?;
         let secrets = Secrets::parse(&text, self.server.as_bytes(), self.own);

@@ -354,7 +354,7 @@ impl WorkedOut {
     /// The bytes that were hashed in groups of their fields.
     fn input(&self) -> String {
         let input = self.unit.input(&self.packet, self.hash_type);
-        let octets: Vec<String> = input.octets().iter().map(|octet| format!("{octet:02x}")).collect();
+        let octets: Vec<String> = input.bytes().iter().map(|octet| format!("{octet:02x}")).collect();
         octets.join(" ")
     }
 
@@ -411,7 +411,7 @@ impl WorkedOut {
             line(out, "input", wrapped(&self.input()))?;
             let key = self.unit.toeplitz().key();
             let name = key_name(key).map_or(String::new(), |name| format!(", {name}"));
-            line(out, "key", format!("{} bytes{name}\n{}", key.octets().len(), wrapped(&key.to_string())))?;
+            line(out, "key", format!("{} bytes{name}\n{}", key.bytes().len(), wrapped(&key.to_string())))?;
         }
         line(out, "hash", format!("{:#010x}", self.hash))?;
         let shape = self.table.shape();

@@ -45,7 +45,7 @@ impl KeyArguments {
                 "schema": "rxlane.rss-key/1",
                 "key": key.to_string(),
                 "name": key_name(&key),
-                "octets": key.octets().len(),
+                "octets": key.bytes().len(),
                 "input_octets": covered,
                 "input_bits": covered * 8,
                 "symmetric": {"ipv4": symmetry.ipv4, "ipv6": symmetry.ipv6},
@@ -57,7 +57,7 @@ impl KeyArguments {
         if let Some(name) = key_name(&key) {
             writeln!(out, "name       {name}")?;
         }
-        writeln!(out, "length     {} bytes", key.octets().len())?;
+        writeln!(out, "length     {} bytes", key.bytes().len())?;
         writeln!(out, "covers     inputs of {} bytes ({} bits): {}", covered, covered * 8, reach(covered))?;
         let both = match (symmetry.ipv4, symmetry.ipv6) {
             (true, true) => "yes: both directions of a connection get the same hash",
@@ -71,7 +71,7 @@ impl KeyArguments {
     }
 
     fn key(&self) -> anyhow::Result<HashKey> {
-        let octets = self.octets.unwrap_or(HashKey::USUAL_OCTETS);
+        let octets = self.octets.unwrap_or(HashKey::USUAL_LENGTH);
         if self.seed.is_some() && self.key != "random" {
             bail!("--seed belongs to a random key");
         }

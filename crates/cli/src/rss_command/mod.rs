@@ -37,7 +37,7 @@ impl RssArguments {
 
 /// What is usually called a key, where it has a name.
 fn key_name(key: &HashKey) -> Option<&'static str> {
-    let symmetric = HashKey::symmetric(key.octets().len());
+    let symmetric = HashKey::symmetric(key.bytes().len());
     match key {
         key if *key == HashKey::MICROSOFT => Some("Microsoft's"),
         key if symmetric.as_ref() == Ok(key) => Some("6d:5a repeated"),

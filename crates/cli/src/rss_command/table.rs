@@ -146,7 +146,7 @@ fn print_shares(out: &mut Output, table: &IndirectionTable, queues: usize) -> io
     let measure = imbalance(table, queues);
     writeln!(
         out,
-        "\nbusiest queue over mean {:.2}; as even as {:.2} queues",
+        "busiest queue over mean {:.2}; as even as {:.2} queues",
         measure.max_over_mean, measure.effective_queues
     )
 }

@@ -2,15 +2,16 @@
 
 use super::prose;
 use super::{
-    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, item, paragraph, percent, rate,
+    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, SteeringArguments, item, paragraph, percent, rate,
     with_progress,
 };
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
-use format::{printable, thousands};
+use crate::physical;
+use format::{printable, quoted, thousands};
 use std::io::{self, Write};
 use std::time::Duration;
-use steer::check::{Check, Known, Wish};
+use steer::check::{Check, Known, Request};
 use steer::classes::ClassRow;
 use steer::error::Error;
 use steer::facts::Level;
@@ -26,7 +27,7 @@ rxlane steer check enp1s0\n  \
 rxlane steer check enp1s0 --seconds 10 --json")]
 pub struct CheckArguments {
     #[command(flatten)]
-    wish: WishArguments,
+    request: SteeringArguments,
     /// Time to look at counters and traffic, seconds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
@@ -44,19 +45,20 @@ const RATES: Duration = Duration::from_secs(1);
 
 impl CheckArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let checked = self
-            .wish
-            .wish()
-            .and_then(|wish| Ok((with_progress(|progress| look(&wish, self.seconds, progress))?, wish)));
-        let (mut check, wish) = checked?;
+        let mut arguments = self.request;
+        arguments.interface = physical::meant(&arguments.interface, &self.state.folder())?;
+        let checked = arguments.request().and_then(|request| {
+            Ok((with_progress(|progress| look(&request, self.seconds, progress))?, request))
+        });
+        let (mut check, request) = checked?;
         if check.steered {
             let interval = self.seconds.min(RATES);
-            check.status = Some(status::status(&wish.interface, interval, &self.state.records())?);
+            check.status = Some(status::status(&request.interface, interval, &self.state.records())?);
         }
         if self.json {
             out.json(&check)?;
         } else {
-            print(out, &check, &wish)?;
+            print(out, &check, &request)?;
         }
         if check.lacks() {
             out.flush()?;
@@ -68,19 +70,19 @@ impl CheckArguments {
 }
 
 fn look(
-    wish: &Wish,
+    request: &Request,
     interval: Duration,
     progress: &mut dyn FnMut(host::live::Progress),
 ) -> Result<Check, Error> {
-    let name = wish.interface.parse()?;
+    let name = request.interface.parse()?;
     let (_, known): (_, Known) = up::known(&name)?;
     let look = look::look(&name, interval, progress)?;
-    let mut check = check::check(wish, &look, &known)?.check;
+    let mut check = check::check(request, &look, &known)?.check;
     prose::complete(&mut check);
     Ok(check)
 }
 
-fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
+fn print(out: &mut Output, check: &Check, request: &Request) -> io::Result<()> {
     verdict(out, check)?;
     if let Some(status) = &check.status {
         writeln!(out)?;
@@ -97,8 +99,8 @@ fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
     }
     if check.possible && check.recommendation.answer != Answer::Nothing {
         writeln!(out)?;
-        let command = format!("rxlane steer up {} --dry-run", wish.interface);
-        let command = out.styled(BOLD, printable(&command));
+        let command = format!("rxlane steer up {} --dry-run", quoted(&request.interface));
+        let command = out.styled(BOLD, command);
         writeln!(out, "{command} shows exactly what would be done.")?;
     }
     Ok(())

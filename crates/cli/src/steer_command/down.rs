@@ -9,7 +9,7 @@ use steer::down::Down;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 nothing is steered or changed any more, 1 something is not restored or could not be\nread (it says what), 3 it requires root.\n\n\
-Works also after `up` or the process that stays was killed, and where the interface is gone.")]
+Works also after `up` or its daemon was killed, and after the interface was removed.")]
 pub struct DownArguments {
     /// Interface.
     #[arg(value_name = "INTERFACE")]

@@ -7,15 +7,14 @@ mod status;
 mod stay;
 mod up;
 
+use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Lacks, Output};
 use anstyle::{AnsiColor, Style};
 use host::live::Progress;
 pub use prose::Worded;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use steer::classes::Choice;
 use steer::error::Error;
-use steer::record::Records;
 use xdp::layout::Class;
 
 pub const BOLD: Style = Style::new().bold();
@@ -62,7 +61,7 @@ impl SteerArguments {
 
 /// Which frames go where: what `up` and `check` are asked alike.
 #[derive(clap::Args)]
-struct WishArguments {
+struct SteeringArguments {
     /// Interface on which the frames come in: a network card, or an end of a veth pair.
     #[arg(value_name = "INTERFACE")]
     interface: String,
@@ -96,9 +95,9 @@ fn class(word: &str) -> Result<Class, String> {
         .ok_or_else(|| format!("`{word}` is no class; there are {}", Class::ALL.map(Class::name).join(", ")))
 }
 
-impl WishArguments {
-    fn wish(&self) -> Result<steer::check::Wish, Error> {
-        Ok(steer::check::Wish {
+impl SteeringArguments {
+    fn request(&self) -> Result<steer::check::Request, Error> {
+        Ok(steer::check::Request {
             interface: self.interface.clone(),
             cpus: self.cpus.as_deref().map(steer::up::parse_cpus).transpose()?,
             generic: self.mode == Mode::Generic,
@@ -109,20 +108,6 @@ impl WishArguments {
             },
             disable_rxvlan: self.disable_rxvlan,
         })
-    }
-}
-
-/// Where what changes is noted.
-#[derive(clap::Args)]
-pub struct StateArguments {
-    /// Folder of the journal of changes.
-    #[arg(long, value_name = "FOLDER", hide = true)]
-    journal: Option<PathBuf>,
-}
-
-impl StateArguments {
-    pub fn records(&self) -> Records {
-        Records::new(self.journal.clone().unwrap_or_else(|| Records::DIRECTORY.into()))
     }
 }
 

@@ -1,11 +1,12 @@
 //! The sentences of a check, made of its facts.
 
 use format::plural;
+use format::quoted;
 use std::fmt;
 use steer::check::Check;
 use steer::error::Error;
 use steer::facts::{Fact, MtuFits, Tagged, What, list};
-use steer::recommend::{Hot, Prediction, Reason};
+use steer::recommend::{BusiestCpu, Prediction, Reason};
 use xdp::{AttachedBy, Family, Program};
 
 /// Gives facts and recommendation of a check their sentences.
@@ -77,7 +78,7 @@ fn fact_text(fact: &Fact, name: &str) -> String {
         What::Coalescing(on) => {
             let names: Vec<&str> = on.iter().map(|(name, _)| *name).collect();
             let are = if names.len() > 1 { "are" } else { "is" };
-            let commands: Vec<String> = on.iter().map(|(_, set)| format!("`ethtool -K {name} {set} off`")).collect();
+            let commands: Vec<String> = on.iter().map(|(_, set)| format!("`ethtool -K {quoted_name} {set} off`", quoted_name = quoted(name))).collect();
             format!(
                 "{} {are} on: some drivers refuse a program then ({} if so)",
                 names.join(" and "),
@@ -109,7 +110,7 @@ fn fact_text(fact: &Fact, name: &str) -> String {
              no GRO to lose"
                 .to_owned()
         }
-        What::Steered(attached) => format!("steered already (`rxlane steer status {attached}`)"),
+        What::Steered(attached) => format!("steered already (`rxlane steer status {quoted_attached}`)", quoted_attached = quoted(attached)),
         What::Program(program) => other_program(program, name),
     }
 }
@@ -139,14 +140,16 @@ fn place(what: &What, name: &str) -> String {
 fn mtu_text(mtu: u32, fits: MtuFits, name: &str) -> String {
     match fits {
         MtuFits::UpTo(driver, most) if mtu > most => format!(
-            "{driver} takes a program up to MTU {most}, and this is {mtu} (`ip link set {name} mtu {most}` lowers it)"
+            "{driver} takes a program up to MTU {most}, and this is {mtu} (`ip link set {quoted_name} mtu {most}` lowers it)",
+            quoted_name = quoted(name)
         ),
         MtuFits::UpTo(driver, most) => format!("{mtu} ({driver} takes a program up to {most})"),
         MtuFits::OnePage => format!("{mtu}: a frame fits one page"),
         MtuFits::Frags => format!("{mtu}: frames of several buffers are taken, as the driver can"),
         MtuFits::NoFrags(most) => format!(
-            "{mtu} is more than one page holds, and the driver has no frames of several buffers (`ip link set {name} mtu {most}` \
-             lowers it)"
+            "{mtu} is more than one page holds, and the driver has no frames of several buffers (`ip link set {quoted_name} mtu {most}` \
+             lowers it)",
+            quoted_name = quoted(name)
         ),
         MtuFits::Unknown => format!(
             "{mtu} is more than one page holds; whether the driver takes a program then shows when it is attached"
@@ -166,7 +169,10 @@ fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -
         (true, Tagged::Unseen, _) => format!("{fixed_off}; {seen}, else {harm}"),
         (true, ..) => format!("{fixed_off}; {seen}, so {harm}"),
         (false, _, true) => {
-            format!("the device takes VLAN tags off; `ethtool -K {name} {set} off` until `steer down`")
+            format!(
+                "the device takes VLAN tags off; `ethtool -K {quoted_name} {set} off` until `steer down`",
+                quoted_name = quoted(name)
+            )
         }
         (false, Tagged::Unseen, false) => format!(
             "the device takes VLAN tags off; {seen}, else {harm}: `--disable-rxvlan` keeps tags in the frame"
@@ -179,7 +185,9 @@ fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -
 
 fn other_program(program: &Program, name: &str) -> String {
     let remedy = match (program.attached_name(Family::Envelope), program.attached_by) {
-        (Some(envelope), _) => format!("; `rxlane envelope down {envelope}` ends it"),
+        (Some(envelope), _) => {
+            format!("; `rxlane envelope down {quoted_envelope}` ends it", quoted_envelope = quoted(envelope))
+        }
         (None, Some(AttachedBy::Netlink)) => format!("; {} takes it off", program.off(name)),
         (None, Some(AttachedBy::Link(_))) => "; end the program that holds it".to_owned(),
         (None, None) => String::new(),
@@ -215,7 +223,7 @@ fn reason(reason: &Reason) -> String {
              one; look again while this one brings most of them (`rxlane top` shows them by CPU)"
                 .to_owned()
         }
-        Reason::Receives(Hot { cpu, share, load }) => {
+        Reason::Receives(BusiestCpu { cpu, share, load }) => {
             let idle =
                 load.map_or(String::new(), |load| format!(" and is idle {:.0} % of the time", load.idle));
             format!("CPU {cpu} receives {} of the frames{idle}", part(*share))
@@ -243,8 +251,7 @@ fn reason(reason: &Reason) -> String {
                 formerly.as_ref().map(|name| format!(", attached as {name}")).unwrap_or_default();
             format!(
                 "rxlane steers it{formerly}; whether that is worth it shows without steering alone: `rxlane steer down \
-                 {interface}`, then check again"
-            )
+                 {quoted_interface}`, then check again", quoted_interface = quoted(interface))
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, item, paragraph, percent, rate};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output};
+use crate::physical;
 use format::{plural, printable, thousands};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,8 +11,7 @@ use steer::status::{self, Status};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit code 0 also where nothing is steered: the mode is `off` then. Without root the mode is told where the kernel tells it, else it is\n\
-`unknown`, and counters are not.\n\n\
+Exit code 0 also where nothing is steered: the mode is `off` then. Without root the mode is what the kernel shows, else `unknown`, and counters are not shown.\n\n\
 Examples:\n  \
 rxlane steer status\n  \
 rxlane steer status enp1s0 --interval 5\n  \
@@ -41,6 +41,7 @@ impl StatusArguments {
         let Some(interface) = &self.interface else {
             return self.print_all(out, &status::all(self.interval, &records)?);
         };
+        let interface = &physical::meant(interface, &self.state.folder())?;
         let status = status::status(interface, self.interval, &records)?;
         if self.json {
             out.json(&status)?;

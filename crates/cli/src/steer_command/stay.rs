@@ -1,4 +1,4 @@
-//! The process that stays: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
+//! The daemon: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
 
 use super::{StateArguments, down};
 use crate::background::{no_signals, unread};
@@ -50,13 +50,13 @@ pub struct KeepArguments {
     state: StateArguments,
 }
 
-/// Starts the process that stays in the background.
+/// Starts the daemon.
 pub fn in_background(attachment: &Attachment, task: &Task, records: &Records) -> Result<u32, Error> {
     let interface = attachment.interface().name.clone();
     let failed = |why: String| Error::Keeper { interface: interface.clone(), why };
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
-    command.args(["steer", "keep", &interface]).arg("--journal").arg(records.folder());
+    command.args(["steer", "keep", &interface]).arg("--state-dir").arg(records.folder());
     if task.rebalance {
         command.arg("--rebalance");
     }
@@ -78,7 +78,7 @@ impl KeepArguments {
         let attachment = kept?;
         let task = Task { rebalance: self.rebalance, metrics: self.metrics };
         let (stop, _ask) = end_requests(HangUp::Other).map_err(no_signals)?;
-        let manner = Manner { foreground: false, stop };
+        let manner = Options { foreground: false, stop };
         let ready = |_: &Attachment| background::ready();
         let (_, stayed) = stay(attachment, &task, &self.state.records(), manner, ready, &mut |_| ());
         match stayed {
@@ -110,7 +110,7 @@ pub fn in_foreground(
         // What cannot be printed is no reason to end.
         let _ = writeln!(out, "{moved}").and_then(|()| out.flush());
     };
-    let manner = Manner { foreground: true, stop };
+    let manner = Options { foreground: true, stop };
     let (attachment, stayed) = stay(attachment, task, records, manner, ready, &mut moved);
     let out = out.into_inner();
     // The service manager may be gone.
@@ -122,17 +122,17 @@ pub fn in_foreground(
     Ok(if taken.is_whole() { Outcome::Success } else { Outcome::Negative })
 }
 
-struct Manner {
+struct Options {
     foreground: bool,
     stop: UnixStream,
 }
 
-/// Stays until a signal ends it, the interface is gone, or somebody takes steering away. Gives the attachment back.
+/// Stays until a signal ends it, the interface is removed, or somebody takes steering away. Gives the attachment back.
 fn stay(
     mut attachment: Attachment,
     task: &Task,
     records: &Records,
-    manner: Manner,
+    manner: Options,
     ready: impl FnOnce(&Attachment) -> io::Result<()>,
     moved: &mut dyn FnMut(&Move),
 ) -> (Attachment, Result<(), Error>) {
@@ -144,7 +144,7 @@ fn stay_with(
     attachment: &mut Attachment,
     task: &Task,
     records: &Records,
-    Manner { foreground, stop }: Manner,
+    Options { foreground, stop }: Options,
     ready: impl FnOnce(&Attachment) -> io::Result<()>,
     moved: &mut dyn FnMut(&Move),
 ) -> Result<(), Error> {

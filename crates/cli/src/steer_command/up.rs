@@ -2,7 +2,7 @@
 
 use super::prose;
 use super::{
-    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, item, paragraph, percent, stay,
+    BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, paragraph, percent, stay,
     with_progress,
 };
 use crate::arguments::seconds;
@@ -19,7 +19,7 @@ use steer::error::Error;
 use steer::facts::{Fact, Level};
 use steer::plan::{QUEUE_SIZE, QUEUE_SIZE_MAX};
 use steer::record::Records;
-use steer::up::{Done, Manner, Resolved, resolve, up};
+use steer::up::{Done, Options, Resolved, resolve, up};
 use xdp::{Attachment, Mode};
 
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ rxlane steer up enp1s0 --cpus 1-3 --disable-rxvlan --rebalance\n  \
 rxlane steer up enp1s0 --foreground --metrics 127.0.0.1:9144")]
 pub struct UpArguments {
     #[command(flatten)]
-    wish: WishArguments,
+    request: SteeringArguments,
     /// Frames that the queue in front of each CPU holds.
     #[arg(long, value_name = "N", default_value_t = QUEUE_SIZE,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(QUEUE_SIZE_MAX)))]
@@ -45,7 +45,7 @@ pub struct UpArguments {
     /// Send both directions of a flow to one CPU.
     #[arg(long)]
     symmetric: bool,
-    /// Stay, and take steering away at the end (SIGTERM, SIGINT, SIGHUP) or when the interface is gone.
+    /// Stay, and take steering away at the end (SIGTERM, SIGINT, SIGHUP) or when the interface is removed.
     #[arg(long)]
     foreground: bool,
     /// Serve metrics in the form of Prometheus at this address; a port alone is one of 127.0.0.1.
@@ -79,14 +79,14 @@ impl UpArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         memory::expect(2 * memory::BEGINNING)?;
-        let manner = Manner { queue_size: self.queue_size, symmetric: self.symmetric };
+        let manner = Options { queue_size: self.queue_size, symmetric: self.symmetric };
         let records = self.state.records();
         // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = self
-            .wish
-            .wish()
-            .and_then(|wish| with_progress(|progress| resolve(&wish, &manner, self.seconds, progress)));
+            .request
+            .request()
+            .and_then(|request| with_progress(|progress| resolve(&request, &manner, self.seconds, progress)));
         let mut resolved = resolved.map_err(prose::Worded)?;
         prose::complete(&mut resolved.check);
         if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
@@ -177,7 +177,10 @@ impl UpArguments {
                     item(
                         out,
                         "settings",
-                        &printable(&format!("{setting} (`rxlane steer down {name}` restores it)")),
+                        &printable(&format!(
+                            "{setting} (`rxlane steer down {quoted_name}` restores it)",
+                            quoted_name = quoted(&plan.interface.name)
+                        )),
                     )?;
                 }
             }
@@ -197,9 +200,8 @@ impl UpArguments {
         for row in &check.left_out {
             writeln!(out, "  CPU {:<5}     -  {}", row.cpu, row.why)?;
         }
-        if check.receiving.is_empty() && self.wish.cpus.is_none() {
-            let text =
-                "Which CPUs receive was not to be seen, so none is spared: look under load, or name --cpus.";
+        if check.receiving.is_empty() && self.request.cpus.is_none() {
+            let text = "Which CPUs receive was not to be seen, so none is excluded: look under load, or name --cpus.";
             paragraph(out, "  ", text)?;
         }
         for remark in &check.remarks {
@@ -209,7 +211,7 @@ impl UpArguments {
         Ok(())
     }
 
-    /// What the process that stays does besides; empty where it merely stays.
+    /// What the daemon does; empty where it only waits.
     fn tasks(&self) -> String {
         let metrics = self.metrics.map(|address| format!("serves metrics at http://{address}/metrics"));
         let tasks: Vec<String> =
@@ -260,15 +262,15 @@ impl UpArguments {
             None if self.foreground => item(out, "process", &self.process())?,
             None => {}
         }
-        if check.receiving.is_empty() && self.wish.cpus.is_none() && !self.rebalance {
-            let text = "which CPUs receive was not to be seen, so none is spared (--rebalance learns it; --cpus names them)";
+        if check.receiving.is_empty() && self.request.cpus.is_none() && !self.rebalance {
+            let text = "which CPUs receive was not to be seen, so none is excluded (--rebalance learns it; --cpus names them)";
             item(out, "shares", text)?;
         }
         for remark in check.remarks.iter().chain(recovered) {
             item(out, "remark", &printable(remark))?;
         }
-        item(out, "look", &format!("rxlane steer status {}", quoted(&name)))?;
-        item(out, "undo", &format!("rxlane steer down {}", quoted(&name)))
+        item(out, "look", &format!("rxlane steer status {}", quoted(&resolved.plan.interface.name)))?;
+        item(out, "undo", &format!("rxlane steer down {}", quoted(&resolved.plan.interface.name)))
     }
 }
 

@@ -76,7 +76,7 @@ pub fn sampling(scenario: &str, frames: usize) -> Sampling {
     let mut tally = Tally { looked: Duration::from_millis(48), merged: 12, ..Tally::default() };
     for _ in 0..frames {
         let frame = generator.next_frame();
-        tally.frame(frame.octets, frame.octets.len());
+        tally.frame(frame.bytes, frame.bytes.len());
     }
     Sampling::Taken(tally)
 }

@@ -27,8 +27,7 @@ const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// Most frames of one look, and its longest time. While it lasts, the kernel copies every frame that the interface
 /// receives to this process, up to the socket's buffer; so it is short.
-const SAMPLE: Limits =
-    Limits { duration: Duration::from_millis(25), frames: 250, octets: 1 << 18, snap: 128 };
+const SAMPLE: Limits = Limits { duration: Duration::from_millis(25), frames: 250, bytes: 1 << 18, snap: 128 };
 /// What findings would call the text; nothing is quoted here.
 const NAME: &str = "this machine";
 
@@ -341,6 +340,6 @@ fn look_once(device: &InterfaceName) -> Result<Tally, (String, bool)> {
 }
 
 /// Whether the interface that was there at the start is gone.
-pub fn is_gone(error: &anyhow::Error) -> bool {
+pub fn is_removed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(live::Error::UnknownInterface { .. })))
 }

@@ -16,14 +16,14 @@ pub mod table;
 mod traffic;
 mod view;
 
-use crate::arguments::seconds;
+use crate::arguments::{StateArguments, seconds};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
+use crate::physical;
 use app::{App, LONGEST, SHORTEST};
 use gather::{Event, Gatherer};
 use model::Model;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
-use steer::record::Records;
 use traffic::Sampling;
 
 #[derive(clap::Args)]
@@ -50,6 +50,8 @@ pub struct TopArguments {
     /// Do not sample the traffic (at most 1000 frames a second, in four looks of at most 25 ms; requires root).
     #[arg(long)]
     no_sample: bool,
+    #[command(flatten)]
+    state: StateArguments,
 }
 
 impl TopArguments {
@@ -64,10 +66,15 @@ impl TopArguments {
         let sampling = if self.no_sample { Sampling::Off } else { Sampling::Pending };
         // Without a screen every line rests on a whole interval.
         let first = (!is_screen).then_some(self.interval);
-        let records = Records::new(Records::DIRECTORY);
-        let gatherer = Gatherer::start(&self.interface, self.interval, first, !self.no_sample, records)?;
+        // Of the kernel's interfaces both are shown; it knows nothing of what a TUN device stands on.
+        let interface = match physical::is_tun(&self.interface) {
+            true => physical::meant(&self.interface, &self.state.folder())?,
+            false => self.interface.clone(),
+        };
+        let gatherer =
+            Gatherer::start(&interface, self.interval, first, !self.no_sample, self.state.records())?;
         let result = if is_screen {
-            screen::show(&self.interface, App::new(self.interval), &gatherer, sampling)
+            screen::show(&interface, App::new(self.interval), &gatherer, sampling)
         } else {
             self.print(out, &gatherer, sampling)
         };
@@ -107,8 +114,8 @@ impl TopArguments {
 
     /// The interface was there when it all began: that it went is nothing that was typed wrong.
     fn ended(&self, error: anyhow::Error) -> anyhow::Error {
-        if gather::is_gone(&error) {
-            return Lacks(format!("{} is gone: {error:#}", self.interface)).into();
+        if gather::is_removed(&error) {
+            return Lacks(format!("{} was removed: {error:#}", self.interface)).into();
         }
         error
     }

@@ -161,7 +161,7 @@ mod tests {
         let mut tally = Tally::default();
         for _ in 0..200 {
             let frame = generator.next_frame();
-            tally.frame(frame.octets, frame.octets.len());
+            tally.frame(frame.bytes, frame.bytes.len());
         }
         tally
     }

@@ -117,9 +117,14 @@ fn a_page_does_not_overwrite_what_is_read() {
 #[test]
 fn every_finding_is_explained() {
     let list = stdout(&rxlane().args(["doctor", "--explain"]).output().unwrap());
-    assert_eq!(list.lines().count(), 36, "{list}");
-    for line in list.lines() {
-        let id = line.split_whitespace().next().unwrap();
+    // A long title goes on below itself.
+    let ids: Vec<&str> = list
+        .lines()
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(ids.len(), 36, "{list}");
+    for id in ids {
         let output = rxlane().args(["doctor", "--explain", id]).output().unwrap();
         let text = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{id}");

@@ -20,7 +20,7 @@ fn sample(encapsulation: &str) -> Vec<u8> {
     let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Microseconds).unwrap();
     for _ in 0..FRAMES {
         let frame = traffic.next_frame();
-        writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32).unwrap();
+        writer.write(frame.timestamp_ns as i64, frame.bytes, frame.bytes.len() as u32).unwrap();
     }
     writer.finish().unwrap()
 }

@@ -220,7 +220,7 @@ fn frames_on_an_unknown_queue_have_a_bar_of_their_own() {
     // The mean is that of the frames whose queue is known.
     assert_eq!(lengths(&queues, "even", "width")[0], 5.488);
     let shown = text(&page);
-    assert!(shown.contains("82,000") && shown.contains("queue not told by the profile"));
+    assert!(shown.contains("82,000") && shown.contains("queue not known to the profile"));
     assert!(lengths(&chart(&elements, "cpus-title"), "unknown", "width").is_empty());
 }
 

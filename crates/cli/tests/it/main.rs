@@ -15,6 +15,7 @@ mod envelope;
 mod explain;
 mod explain_page;
 mod gen_command;
+mod language;
 mod model;
 mod nics;
 mod nics_stack;

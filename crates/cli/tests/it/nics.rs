@@ -4,7 +4,7 @@ use crate::run;
 use serde_json::Value;
 
 fn nics(arguments: &[&str]) -> (i32, String, String) {
-    let output = run::rxlane().arg("nics").args(arguments).output().unwrap();
+    let output = run::rxlane().args(["nics", "--verbose"]).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -118,8 +118,12 @@ fn eighty_columns_are_enough() {
     ];
     for (columns, arguments) in [40, 60, 80, 100].into_iter().flat_map(|n| arguments.map(|a| (n, a))) {
         let mut command = run::rxlane();
-        let output =
-            command.arg("nics").args(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
+        let output = command
+            .args(["nics", "--verbose"])
+            .args(arguments)
+            .env("COLUMNS", columns.to_string())
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         for line in text.lines() {
             // Names, ids and links are not broken, and a list has seven columns.

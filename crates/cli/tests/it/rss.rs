@@ -219,7 +219,6 @@ RX flow hash indirection table for eth1 with 2 RX ring(s):
 queue  entries    share
     0       12   75.0 %  ████████████████████████████████████████
     1        4   25.0 %  ██████████████
-
 busiest queue over mean 1.50; as even as 1.60 queues
 ";
     assert_eq!(output(&mut rxlane("table weight 3 1 --entries 16 --interface eth1")), expected);

@@ -39,7 +39,7 @@ fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
         fs::write(&path, value.to_string()).expect("written");
         path.to_str().expect("UTF-8").to_owned()
     });
-    run(&[&["compare", &paths[0], &paths[1]], more].concat(), Stdio::null())
+    run(&[&["compare", "--verbose", &paths[0], &paths[1]], more].concat(), Stdio::null())
 }
 
 const STEADY: [f64; 5] = [100e3, 102e3, 98e3, 101e3, 99e3];

@@ -16,7 +16,7 @@ use traffic::Scenario;
 fn frames(scenario: &str) -> Vec<Vec<u8>> {
     let scenario = Scenario::named(scenario).expect("a scenario").with_flows(400);
     let mut traffic = scenario.generate(7).expect("a generator");
-    (0..2000).map(|_| traffic.next_frame().octets.to_vec()).collect()
+    (0..2000).map(|_| traffic.next_frame().bytes.to_vec()).collect()
 }
 
 fn under_load<T>(namespace: &Namespace, frames: &[Vec<u8>], work: impl FnOnce() -> T) -> T {

@@ -46,7 +46,7 @@ fn both_ends_talk_through_every_encapsulation() {
             }
             let (near, far) = (near.interrupted(), far.interrupted());
             assert_eq!((code(&near), code(&far)), (0, 0), "{}{}", said(&near), said(&far));
-            assert!(said(&near).contains("is gone"), "{}", said(&near));
+            assert!(said(&near).contains("is removed"), "{}", said(&near));
         }
         ends.assert_nothing_left();
     }

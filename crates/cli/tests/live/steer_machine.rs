@@ -91,13 +91,20 @@ impl Machine {
         command
     }
 
+    /// Another command of rxlane inside, not yet started.
+    pub fn command_of(&self, arguments: &[&str]) -> Command {
+        let mut command = self.namespace.command(binary());
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("it starts")
     }
 
     /// Another command of rxlane.
     pub fn rxlane(&self, arguments: &[&str]) -> Output {
-        self.namespace.command(binary()).args(arguments).stdin(Stdio::null()).output().expect("it starts")
+        self.command_of(arguments).output().expect("it starts")
     }
 
     /// As a user without privilege.
@@ -172,7 +179,7 @@ impl Machine {
         // One heavy flow would make any share possible: the key of the hash is another each time.
         scenario.popularity = Popularity::RoundRobin;
         let mut traffic = scenario.generate(7).expect("a generator");
-        (0..2000).map(|_| traffic.next_frame().octets.to_vec()).collect()
+        (0..2000).map(|_| traffic.next_frame().bytes.to_vec()).collect()
     }
 
     /// Sends 2,000 frames, in pieces that no queue drops, and waits until they are there.

@@ -30,7 +30,7 @@ fn namespace() -> Option<Namespace> {
 fn under_load<T>(namespace: &Namespace, work: impl FnOnce() -> T) -> T {
     let scenario = Scenario::named("pppoe").expect("a scenario").with_flows(100);
     let mut generator = scenario.generate(7).expect("a generator");
-    let frames: Vec<Vec<u8>> = (0..500).map(|_| generator.next_frame().octets.to_vec()).collect();
+    let frames: Vec<Vec<u8>> = (0..500).map(|_| generator.next_frame().bytes.to_vec()).collect();
     load::under_load(namespace, FAR, &frames, work)
 }
 
@@ -139,7 +139,7 @@ fn an_interface_that_goes_away_ends_a_pipe_with_a_sentence() {
     let output = child.wait_with_output().expect("its end");
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.starts_with("rxlane: wan0 is gone: ") && text.lines().count() == 1, "{text}");
+    assert!(text.starts_with("rxlane: wan0 was removed: ") && text.lines().count() == 1, "{text}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn an_interface_that_goes_away_gives_the_terminal_back() {
     terminal.wait_for("frames/s");
     namespace.run("ip", &["link", "del", WAN]).expect("gone");
     let status = terminal.end();
-    terminal.wait_for("rxlane: wan0 is gone: there is no interface wan0 here");
+    terminal.wait_for("rxlane: wan0 was removed: there is no interface wan0 here");
     assert_eq!(status.code(), Some(3), "{}", terminal.screen());
     assert!(terminal.is_restored() && !terminal.screen().contains("panicked"), "{}", terminal.screen());
 }

@@ -52,7 +52,7 @@ impl Steering {
     /// The bucket, below [`BUCKETS`].
     #[inline]
     pub fn bucket(&self, fields: Fields, flow: &FlowKey) -> u8 {
-        let octets = flow.octets();
+        let octets = flow.bytes();
         let hash = match (fields, flow.version()) {
             (Fields::Local | Fields::NotReceived, _) => None,
             (Fields::AddressesAndPorts, IpVersion::V4) => {

@@ -40,7 +40,7 @@ pub struct Limits {
     /// Most frames.
     pub frames: u64,
     /// Most bytes of the file.
-    pub octets: u64,
+    pub bytes: u64,
     /// Bytes kept of each frame, 64 to 65535; others are taken for the nearest. 256 holds every header that is
     /// looked at.
     pub snap: u32,
@@ -49,7 +49,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Three seconds, a million frames, 64 MiB, 256 bytes of each.
     fn default() -> Limits {
-        Limits { duration: Duration::from_secs(3), frames: 1_000_000, octets: 64 << 20, snap: 256 }
+        Limits { duration: Duration::from_secs(3), frames: 1_000_000, bytes: 64 << 20, snap: 256 }
     }
 }
 
@@ -67,7 +67,7 @@ pub enum End {
 pub struct Sample {
     pub frames: u64,
     /// Their bytes, tags included and FCS not, before they were cut to [`Limits::snap`].
-    pub octets: u64,
+    pub bytes: u64,
     /// Frames that the kernel dropped since this program was too slow to take them.
     pub dropped: u64,
     /// Frames, of those in the file, that hold several TCP segments.
@@ -225,7 +225,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     fn new(file: &mut dyn Write, limits: Limits) -> io::Result<Taken<'_>> {
         let (elapsed, end) = (Duration::ZERO, End::Time);
-        let sample = Sample { frames: 0, octets: 0, dropped: 0, merged: 0, tags: 0, elapsed, end };
+        let sample = Sample { frames: 0, bytes: 0, dropped: 0, merged: 0, tags: 0, elapsed, end };
         let file = Writer::pcap(file, LinkType::Ethernet, Resolution::Nanoseconds)?;
         Ok(Taken { file, limits, written: HEADER, frame: Vec::new(), sample })
     }
@@ -258,7 +258,7 @@ impl Taken<'_> {
         self.frame.extend(rest);
         self.frame.truncate(self.limits.snap as usize);
         let written = self.written + RECORD + self.frame.len() as u64;
-        if written > self.limits.octets {
+        if written > self.limits.bytes {
             return Ok(false);
         }
         let since = control.time.or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).ok());
@@ -266,7 +266,7 @@ impl Taken<'_> {
         self.file.write(time, &self.frame, length)?;
         self.written = written;
         self.sample.frames += 1;
-        self.sample.octets += u64::from(length);
+        self.sample.bytes += u64::from(length);
         self.sample.merged += u64::from(control.is_merged);
         self.sample.tags += u64::from(control.tag.is_some());
         Ok(true)

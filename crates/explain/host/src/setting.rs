@@ -290,7 +290,7 @@ impl Setting {
     }
 
     fn without_effect(&self, present: &Present) -> Error {
-        Error::NotInEffect { command: self.command(), present: present.shown() }
+        Error::NotInEffect { command: self.command(), present: present.to_text() }
     }
 
     /// An interrupt that the kernel keeps to itself refuses the write (`write_irq_affinity()` in kernel/irq/proc.c:

@@ -228,7 +228,7 @@ fn hashed_prefix(unit: &HashUnit, packet: &Packet, hash_type: HashType, shape: &
 
 #[inline]
 fn hash_prefix(unit: &HashUnit, prefix: Prefix, dissection: &Dissection) -> Option<u32> {
-    let bytes = dissection.flow()?.octets();
+    let bytes = dissection.flow()?.bytes();
     let toeplitz = unit.toeplitz();
     match prefix {
         Prefix::Ipv4 => bytes.first_chunk().map(|input| toeplitz.hash_8(input)),

@@ -9,7 +9,7 @@ mod parent;
 mod preparation;
 
 use super::name_servers::NameServers;
-use super::network::{Network, Peer, Wanted};
+use super::network::{Network, Peer, Request};
 use super::resolver::Place;
 use super::script::Scripts;
 use super::status::{SessionStatus, Shared};
@@ -50,7 +50,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// What a client is started with.
 #[derive(Clone, Debug)]
 pub struct Start {
-    pub wanted: Wanted,
+    pub request: Request,
     pub tags: Encapsulation,
     /// Whether the largest payload in `config` was asked for; if not, it is lowered to what has room.
     pub has_mtu: bool,
@@ -136,7 +136,7 @@ impl Connection {
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {
-        let needed = descriptors(start.wanted.means);
+        let needed = descriptors(start.request.means);
         Connection::begin_with(start, sockets, stop, ask).map_err(|error| error.or_descriptors(needed))
     }
 
@@ -146,30 +146,30 @@ impl Connection {
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {
-        let wanted = &start.wanted;
-        check_name(&wanted.name)?;
+        let request = &start.request;
+        check_name(&request.name)?;
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
-        let parent = find_parent(&wanted.parent)?;
+        let parent = find_parent(&request.parent)?;
         let own = parent.mac.unwrap_or_default();
         let narrow = room(&mut start, &parent)?;
-        memory::expect(THREADS * memory::THREAD + start.wanted.means.memory())?;
+        memory::expect(THREADS * memory::THREAD + start.request.means.memory())?;
         let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
         start.config.discovery.interface.clone_from(&parent.name);
         start.config.discovery.vlans = vlans;
-        let wanted = &start.wanted;
+        let request = &start.request;
         let pattern = VlanPattern::from(vlans);
         let socket = ControlSocket::open(parent.index, own, pattern)
-            .map_err(link::Error::packet_socket(&wanted.parent))?;
+            .map_err(link::Error::packet_socket(&request.parent))?;
         let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
-        let name_servers = wanted.dns.then(|| NameServers::new(&wanted.state)).transpose();
+        let name_servers = request.dns.then(|| NameServers::new(&request.state)).transpose();
         let name_servers = name_servers.map_err(Error::kernel("start a thread"))?;
-        let after_kill = sockets.is_killed(&wanted.name);
+        let after_kill = sockets.is_killed(&request.name);
         let shared = Arc::new(Shared::new(SessionStatus::default()));
-        let server = Server::new(sockets, &wanted.name, Arc::clone(&shared), ask)?;
-        expect_free(&wanted.name, after_kill)?;
+        let server = Server::new(sockets, &request.name, Arc::clone(&shared), ask)?;
+        expect_free(&request.name, after_kill)?;
         // What a killed process could not.
-        Place::of_machine(&wanted.state).recover()?;
+        Place::of_machine(&request.state).recover()?;
         let client = Client::new(Arc::new(start.config.clone()), own);
         let mut connection = Connection {
             server,
@@ -230,7 +230,7 @@ impl Connection {
             tell(&Event::Remark(text));
         }
         if !self.parent.works() {
-            let name = &self.start.wanted.parent;
+            let name = &self.start.request.parent;
             tell(&Event::Remark(format!(
                 "{name} is down, or its cable has no carrier: the first try is when it is up"
             )));
@@ -324,7 +324,7 @@ impl Connection {
             Action::Closed { end, .. } => {
                 self.close(tell);
                 // Who has this end close it knows why, and says it.
-                if end.is_asked() || self.closing.is_some() {
+                if end.is_requested() || self.closing.is_some() {
                     return Ok(());
                 }
                 // What is tried no more is told by what comes of `run`.
@@ -355,8 +355,8 @@ impl Connection {
             user: self.start.user.clone().unwrap_or_default(),
         };
         let after_kill = std::mem::take(&mut self.after_kill);
-        let network = Network::up(&self.start.wanted, encapsulation, opened.mtu.into(), peer, after_kill);
-        let needed = descriptors(self.start.wanted.means);
+        let network = Network::up(&self.start.request, encapsulation, opened.mtu.into(), peer, after_kill);
+        let needed = descriptors(self.start.request.means);
         let network = network.map_err(|error| error.or_descriptors(needed))?;
         self.network = Some(network);
         self.heard = 0;
@@ -381,7 +381,7 @@ impl Connection {
         self.note();
         tell(&Event::Open(Box::new(self.shared.status())));
         // Behind it, since who goes to the background leaves the streams of its caller there, which are not for a script.
-        let said = self.network.as_mut().and_then(|network| network.tell(&mut self.scripts));
+        let said = self.network.as_mut().and_then(|network| network.run_up_script(&mut self.scripts));
         if let Some(said) = said {
             tell(&Event::Remark(said));
         }

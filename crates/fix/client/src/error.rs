@@ -1,6 +1,7 @@
 //! Why a client cannot begin, or cannot go on.
 
 use crate::resolver::ResolverError;
+use format::quoted;
 use link::Dropped;
 use link::error::Kind;
 use pppoe::discovery::message::TooLong;
@@ -68,8 +69,14 @@ impl From<ControlError> for Error {
 
 fn not_sent(why: Dropped, parent: &str) -> String {
     match why {
-        Dropped::ParentDown => format!(": it is down (`ip link set {parent} up`), or gone"),
-        Dropped::ParentMtu => format!(": the packet is longer than its MTU (`ip -br link show {parent}`)"),
+        Dropped::ParentDown => format!(
+            ": it is down (`ip link set {quoted_parent} up`), or gone",
+            quoted_parent = quoted(parent)
+        ),
+        Dropped::ParentMtu => format!(
+            ": the packet is longer than its MTU (`ip -br link show {quoted_parent}`)",
+            quoted_parent = quoted(parent)
+        ),
         _ => String::new(),
     }
 }

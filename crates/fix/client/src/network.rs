@@ -4,11 +4,12 @@
 //! All of it goes with [`Network::down`]; interface, addresses and routes also with the process, however that ends.
 
 use super::name_servers::NameServers;
-use super::script::{Occasion, Scripts, Told};
+use super::script::{Notice, Occasion, Scripts};
 use super::status::DefaultRoute;
+use format::quoted;
 use kernel::netlink::{self, Address, Gateway, Route, link_local};
 use link::Error;
-use link::running::{Ended, Means, Observer, Running, Wish};
+use link::running::{Ended, Means, Observer, Running};
 use link::status::Status;
 use pppoe::session::{Family, Ipv4, Ipv6};
 use std::io::Write;
@@ -28,7 +29,7 @@ const IPV6: &str = "ipv6";
 
 /// What is wanted on this machine.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct Request {
     pub name: String,
     pub parent: String,
     pub means: Means,
@@ -57,7 +58,7 @@ pub struct Peer {
 /// What a session has. See the [module](self).
 #[derive(Debug)]
 pub struct Network {
-    wanted: Wanted,
+    request: Request,
     observer: Observer,
     /// Written to, it ends the data path.
     stop: UnixStream,
@@ -68,7 +69,7 @@ pub struct Network {
     routes: Vec<DefaultRoute>,
     ipv4: Option<Ipv4>,
     ipv6: Option<Ipv6>,
-    told: Told,
+    told: Notice,
     is_told: bool,
     since: Instant,
     said: Vec<String>,
@@ -77,25 +78,25 @@ pub struct Network {
 impl Network {
     /// Brings up the interface, without addresses yet. `after_kill`: a process that had it was killed just now.
     pub fn up(
-        wanted: &Wanted,
+        request: &Request,
         encapsulation: Encapsulation,
         mtu: u32,
         peer: Peer,
         after_kill: bool,
     ) -> Result<Network, Error> {
-        let wish = Wish {
-            name: wanted.name.clone(),
-            parent: wanted.parent.clone(),
+        let link = link::running::Request {
+            name: request.name.clone(),
+            parent: request.parent.clone(),
             encapsulation,
             addresses: Vec::new(),
             mtu: Some(mtu),
-            mss_clamp: wanted.mss_clamp,
-            means: wanted.means,
+            mss_clamp: request.mss_clamp,
+            means: request.means,
             is_managed: true,
         };
         let pair = || UnixStream::pair().map_err(Error::kernel("watch the data path"));
         let ((stop, stopped), (ended, end)) = (pair()?, pair()?);
-        let mut running = Running::up_unasked(&wish, after_kill, stopped)?;
+        let mut running = Running::up_without_socket(&link, after_kill, stopped)?;
         let observer = running.observer();
         let moves = move || {
             let result = running.run(&mut |_| ());
@@ -104,17 +105,17 @@ impl Network {
             result
         };
         let thread = thread::Builder::new().name("packets".to_owned()).spawn(moves);
-        let told = Told {
-            interface: wanted.name.clone(),
-            parent: wanted.parent.clone(),
+        let told = Notice {
+            interface: request.name.clone(),
+            parent: request.parent.clone(),
             peer: peer.name,
             user: peer.user,
             mac: peer.mac,
             mtu,
-            ..Told::default()
+            ..Notice::default()
         };
         Ok(Network {
-            wanted: wanted.clone(),
+            request: request.clone(),
             observer,
             stop,
             ended,
@@ -160,7 +161,7 @@ impl Network {
                         .to_owned(),
                 );
             } else {
-                name_servers.set(&self.wanted.name, &self.told.dns);
+                name_servers.set(&self.request.name, &self.told.dns);
             }
         }
         Ok(said)
@@ -219,7 +220,7 @@ impl Network {
         self.without(family);
         let interface = self.observer.interface();
         netlink::add_address(interface, &address)
-            .map_err(|refusal| Error::address(interface, &self.wanted.name, address, refusal))?;
+            .map_err(|refusal| Error::address(interface, &self.request.name, address, refusal))?;
         self.addresses.push((family, address));
         Ok(())
     }
@@ -240,12 +241,12 @@ impl Network {
 
     /// Adds the default route of a protocol, where one is wanted; why that could not be done.
     fn route(&mut self, version: IpVersion) -> Option<String> {
-        let metric = self.wanted.default_route?;
+        let metric = self.request.default_route?;
         let (family, option, metric) = match version {
             IpVersion::V4 => (IPV4, "-4", metric),
             IpVersion::V6 => (IPV6, "-6", metric.max(1)),
         };
-        let name = &self.wanted.name;
+        let name = &self.request.name;
         let route = Route { version, destination: None, interface: self.observer.interface(), metric };
         let refusal = netlink::add_route(&route).err();
         let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
@@ -267,11 +268,11 @@ impl Network {
     }
 
     /// Runs the script of a session that is up, once.
-    pub fn tell(&mut self, scripts: &mut Scripts) -> Option<String> {
+    pub fn run_up_script(&mut self, scripts: &mut Scripts) -> Option<String> {
         if std::mem::replace(&mut self.is_told, true) {
             return None;
         }
-        let script = self.wanted.up_script.as_ref()?;
+        let script = self.request.up_script.as_ref()?;
         scripts.start(Occasion::Up, script, &self.told).err().map(|error| error.to_string())
     }
 
@@ -282,7 +283,7 @@ impl Network {
         if let Err(error) = self.end() {
             said.push(error.to_string());
         }
-        if let Some(script) = self.wanted.down_script.as_ref().filter(|_| self.is_told) {
+        if let Some(script) = self.request.down_script.as_ref().filter(|_| self.is_told) {
             let seconds = self.since.elapsed().as_secs();
             self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
             said.extend(
@@ -307,7 +308,7 @@ impl Network {
     pub fn ended(&mut self) -> Result<Ended, Error> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err(Error::worker(&self.wanted.name)),
+            Some(Err(_)) => Err(Error::worker(&self.request.name)),
             None => Ok(Ended::Asked),
         }
     }
@@ -332,7 +333,7 @@ pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Ga
     let (named, delete) = match other {
         Some(Gateway { address, interface }) => {
             let via = address.map_or(String::new(), |address| format!(" via {address}"));
-            let link = netlink::link_by_index(interface).map(|link| format!(" dev {}", link.name));
+            let link = netlink::link_by_index(interface).map(|link| format!(" dev {}", quoted(&link.name)));
             let route = format!("default{via}{}", link.unwrap_or_default());
             (format!("`{route}`"), format!("`ip {option} route del {route} metric {metric}`"))
         }
@@ -342,8 +343,9 @@ pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Ga
     let is_least = metric == 0 || option == "-6" && metric == 1;
     let lower = if is_least { "" } else { "; a lower `--metric` comes before it" };
     format!(
-        "{named} has the metric {metric} already; {delete} and `ip {option} route add default dev {name} metric {metric}` put this \
-         one in its place{lower}"
+        "{named} has the metric {metric} already; {delete} and `ip {option} route add default dev {quoted_name} metric {metric}` put this \
+         one in its place{lower}",
+        quoted_name = quoted(name)
     )
 }
 

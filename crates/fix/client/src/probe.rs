@@ -40,7 +40,7 @@ pub fn look(
     let socket = ControlSocket::open(parent.index, local, VlanPattern::Any);
     let mut socket = socket.map_err(link::Error::packet_socket(&parent.name))?;
     // Without them the time at which the frame is read will do.
-    let _ = socket.tell_times();
+    let _ = socket.enable_timestamps();
     let mut probe = Probe::new(question, local, random);
     let begin = clock(ClockId::Monotonic);
     let (mut next, end) = (begin, begin.saturating_add(time));

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a script is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Notice {
     /// `IFNAME`, first argument: the interface.
     pub interface: String,
     /// `DEVICE`, second argument: the parent.
@@ -48,7 +48,7 @@ pub struct Told {
     pub totals: Option<(u64, u64, u64)>,
 }
 
-impl Told {
+impl Notice {
     fn variables(&self) -> Vec<(&'static str, String)> {
         let mut variables = vec![
             ("IFNAME", self.interface.clone()),
@@ -161,7 +161,7 @@ impl Scripts {
     /// # Errors
     ///
     /// Why this one does not run, or one that waited for its turn never will.
-    pub fn start(&mut self, occasion: Occasion, program: &Path, told: &Told) -> Result<(), ScriptError> {
+    pub fn start(&mut self, occasion: Occasion, program: &Path, told: &Notice) -> Result<(), ScriptError> {
         let script = Script { occasion, path: program.to_owned(), command: told.command(program) };
         if self.running.is_none() && self.waiting.is_empty() {
             return self.spawn(script);
@@ -263,7 +263,7 @@ mod tests {
             said.display()
         );
         let program = script(folder.path(), &text);
-        let told = Told {
+        let told = Notice {
             interface: "ppp0".to_owned(),
             parent: "eth0".to_owned(),
             local: "192.0.2.2".parse().ok(),
@@ -271,7 +271,7 @@ mod tests {
             link_local: Some(("fe80::2".parse().expect("one"), "fe80::1".parse().expect("one"))),
             dns: vec!["192.0.2.53".parse().expect("one")],
             peer: format::Quotable(b"$(reboot)\n").to_string(),
-            ..Told::default()
+            ..Notice::default()
         };
         let mut scripts = Scripts::default();
         scripts.start(Occasion::Up, &program, &told).expect("it runs");
@@ -293,7 +293,7 @@ mod tests {
         let text =
             format!("#!/bin/sh\ncat {}\necho $1 >> {}\n", path("fifo").display(), path("ran").display());
         let program = script(folder.path(), &text);
-        let told = |name: &str| Told { interface: name.to_owned(), ..Told::default() };
+        let told = |name: &str| Notice { interface: name.to_owned(), ..Notice::default() };
         let mut scripts = Scripts::default();
         scripts.start(Occasion::Down, &program, &told("one")).expect("it runs");
         scripts.start(Occasion::Up, &program, &told("two")).expect("it waits");
@@ -318,11 +318,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let program = script(folder.path(), "#!/bin/sh\nexit 7\n");
         let mut scripts = Scripts::default();
-        scripts.start(Occasion::Up, &program, &Told::default()).expect("it runs");
+        scripts.start(Occasion::Up, &program, &Notice::default()).expect("it runs");
         let error = scripts.finish().pop().expect("it failed");
         assert!(error.ends_with("script ended with exit status: 7"), "{error}");
         let error = scripts
-            .start(Occasion::Up, Path::new("/nowhere/at/all"), &Told::default())
+            .start(Occasion::Up, Path::new("/nowhere/at/all"), &Notice::default())
             .expect_err("none")
             .to_string();
         assert!(error.contains("/nowhere/at/all cannot be run"), "{error}");

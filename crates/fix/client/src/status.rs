@@ -1,6 +1,7 @@
 //! How the session of a client stands: `rxlane.pppoe/1`.
 
 use super::network::in_the_way;
+use format::quoted;
 use kernel::netlink;
 use link::Counted;
 use link::running::Observer;
@@ -92,12 +93,19 @@ impl DefaultRoute {
         let (version, option) =
             if self.family == "ipv4" { (IpVersion::V4, "-4") } else { (IpVersion::V6, "-6") };
         let Ok(found) = netlink::default_route(version, self.metric) else { return };
-        let add = format!("`ip {option} route add default dev {name} metric {}`", self.metric);
+        let add = format!(
+            "`ip {option} route add default dev {quoted_name} metric {}`",
+            self.metric,
+            quoted_name = quoted(name)
+        );
         let is_down = || netlink::link_by_index(interface).is_ok_and(|interface| !interface.is_up());
         self.missing = match found {
             Some(other) if other.interface == interface => None,
             Some(other) => Some(in_the_way(option, name, self.metric, Some(other))),
-            None if is_down() => Some(format!("{name} is down: `ip link set {name} up`, then {add}")),
+            None if is_down() => Some(format!(
+                "{name} is down: `ip link set {quoted_name} up`, then {add}",
+                quoted_name = quoted(name)
+            )),
             None => Some(format!("it is gone: {add} brings it back")),
         };
     }

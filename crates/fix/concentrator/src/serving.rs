@@ -18,11 +18,11 @@ use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Concentrator, Config};
-use prepared::beside;
+use prepared::standby_name;
 use service::Instances;
 use service::control::Server;
 use service::event_loop::ready;
-use service::process::wait_until_gone;
+use service::process::wait_until_removed;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -326,9 +326,9 @@ fn take_back(
     // First, since who answers there serves.
     server.retake_place(sockets, &control.parent, Arc::clone(control), ask)?;
     // That of the other process may still be on its way out, under either name, and has the same routes until then.
-    for name in successor.map(beside).iter().chain([&config.name]) {
+    for name in successor.map(standby_name).iter().chain([&config.name]) {
         // A busy machine takes its time, and it is worth to be waited for: subscribers know of nothing yet.
-        (0..3).take_while(|_| link_by_name(name).is_ok()).for_each(|_| wait_until_gone(name));
+        (0..3).take_while(|_| link_by_name(name).is_ok()).for_each(|_| wait_until_removed(name));
     }
     let (path, registry) = Subscribers::up(config)?;
     let installed = control.turn(|machine, turn| machine.carried_anew(turn));

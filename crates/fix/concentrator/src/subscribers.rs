@@ -48,8 +48,8 @@ use link::datapath::{DataPath, Line, PathError};
 use link::frame_size::needed_mtu;
 use link::framing::Form;
 use link::parent::Admission;
-use link::pppoe::{VlanPattern, Wanted, program};
-use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
+use link::pppoe::{FrameSet, VlanPattern, program};
+use link::running::{Claim, Event, Seen, Watch, Workers, check_name, find_parent};
 use link::{Counted, Counters, Dropped, Error};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -101,7 +101,7 @@ pub struct Subscribers {
     // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
     // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
     workers: Vec<(Arc<Counters>, Packet)>,
-    crew: Crew,
+    crew: Workers,
     interface: Tun,
     /// Held as long as it is up, so that no other has its frames.
     claim: Claim,
@@ -122,7 +122,7 @@ impl Subscribers {
     /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
     /// thread of its own. There are no sessions yet: the registry takes them.
     pub fn up(config: &Config) -> Result<(Subscribers, Registry), Error> {
-        let (up, registry) = Subscribers::beside(config)?;
+        let (up, registry) = Subscribers::standby(config)?;
         up.claim()?;
         up.set_local(up.parent.mac.unwrap_or_default())?;
         Ok((up, registry))
@@ -130,7 +130,7 @@ impl Subscribers {
 
     /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
-    pub fn beside(config: &Config) -> Result<(Subscribers, Registry), Error> {
+    pub fn standby(config: &Config) -> Result<(Subscribers, Registry), Error> {
         check_name(&config.name)?;
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&config.parent)?;
@@ -161,7 +161,7 @@ impl Subscribers {
                 Line { framing: registry.view(), clamp: None, counters, parent_mtu: Arc::clone(&parent_mtu) };
             paths.push((Box::new(path) as Box<dyn DataPath<Line<View>>>, line));
         }
-        let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
+        let crew = Workers::start(paths).map_err(Error::kernel("start threads"))?;
         // A kernel before 5.0 has no carrier to turn off.
         let _ = interface.set_carrier(parent.works());
         let needed = needed_mtu(config.mtu, &config.vlans.encapsulation());
@@ -268,7 +268,7 @@ impl Subscribers {
     ///
     /// The kernel takes no filter.
     pub(crate) fn set_local(&self, local: MacAddress) -> Result<(), Error> {
-        let program = program(Wanted::Data, local, &self.config.vlans);
+        let program = program(FrameSet::Data, local, &self.config.vlans);
         for (_, socket) in &self.workers {
             socket.set_filter(&program).map_err(Error::kernel("filter frames of PPPoE"))?;
         }

@@ -104,8 +104,8 @@ fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Recor
     for one in dead {
         if xdp::clear_dead(one)? {
             down.leftovers.push(match one.why {
-                xdp::Death::Removed => "the interface had been removed, or the program was taken off it",
-                xdp::Death::Unfinished => "a process was killed while it attached or detached",
+                xdp::Stale::Removed => "the interface had been removed, or the program was taken off it",
+                xdp::Stale::Unfinished => "a process was killed while it attached or detached",
             });
         }
     }

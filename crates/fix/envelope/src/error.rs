@@ -1,5 +1,6 @@
 //! What of an envelope stands in the way, or is missing.
 
+use format::quoted;
 use service::ErrorKind;
 
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +21,7 @@ pub enum Error {
     Written { interface: String },
     #[error(
         "{interface} still has the MTU that `rxlane envelope up` raised, and its program is gone: `rxlane envelope down \
-         {interface}` restores the MTU"
-    )]
+         {quoted_interface}` restores the MTU", quoted_interface = quoted(.interface))]
     Bare { interface: String },
     #[error(
         "the MTU of {interface} was changed by somebody else at this moment; nothing was changed here: try again"
@@ -75,7 +75,10 @@ fn of(driver: &Option<String>) -> String {
 
 fn hint(renamed: &Option<String>) -> String {
     let sentence = |other: &String| {
-        format!("; {other}, which has one, was called so when it got it (`rxlane envelope down {other}`)")
+        format!(
+            "; {other}, which has one, was called so when it got it (`rxlane envelope down {quoted_other}`)",
+            quoted_other = quoted(other)
+        )
     };
     renamed.as_ref().map(sentence).unwrap_or_default()
 }

@@ -25,7 +25,7 @@ mod up;
 pub use down::{Down, down, recover};
 pub use error::Error;
 pub use status::{Row, State, Status, status};
-pub use up::{Done, Resolved, Wish, resolve, up};
+pub use up::{Done, Request, Resolved, resolve, up};
 
 /// The name under which the MTU of an interface stands in the journal.
 pub fn by(interface: &str) -> String {

@@ -1,6 +1,7 @@
 //! How an envelope stands: numbers, counters, and what is wrong with it.
 
 use crate::{Error, place};
+use format::quoted;
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
 use steer::record::Records;
@@ -106,7 +107,8 @@ fn fill(status: &mut Status, envelope: &Envelope) -> Result<(), Error> {
 }
 
 fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
-    let restore = format!("`ip link set dev {name} mtu {raised}` makes it so");
+    let restore =
+        format!("`ip link set dev {quoted_name} mtu {raised}` makes it so", quoted_name = quoted(name));
     match mtu {
         _ if mtu == raised => None,
         _ if mtu < raised => Some(format!(
@@ -133,8 +135,7 @@ fn look_for_remains(status: &mut Status, interface: &Interface, records: &Record
     }
     if has_pins {
         status.problems.push(format!(
-            "pins of an envelope are left whose program is on no interface: `rxlane envelope down {name}` removes them"
-        ));
+            "pins of an envelope are left whose program is on no interface: `rxlane envelope down {quoted_name}` removes them", quoted_name = quoted(name)));
     }
     if !status.problems.is_empty() {
         status.state = State::Damaged;

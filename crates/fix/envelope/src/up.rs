@@ -12,7 +12,7 @@ use xdp::envelope::{self, Envelope, Plan};
 use xdp::{Described, Family, Interface, Mode};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     pub interface: String,
     /// Bytes for headers.
     pub header: u32,
@@ -35,8 +35,8 @@ pub struct Done {
 }
 
 /// Decides everything. Changes nothing and takes no privilege.
-pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
-    let name: InterfaceName = wish.interface.parse()?;
+pub fn resolve(request: &Request, records: &Records) -> Result<Resolved, Error> {
+    let name: InterfaceName = request.interface.parse()?;
     let family = Family::Envelope;
     let interface = match named::named(family, name.as_str())?.interface {
         Some(interface) if interface.name == name.as_str() => interface,
@@ -55,9 +55,9 @@ pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
     {
         return Err(Error::Bare { interface: interface.name });
     }
-    let mode = if wish.generic { Mode::Generic } else { Mode::Native };
+    let mode = if request.generic { Mode::Generic } else { Mode::Native };
     if let Some(driver) =
-        described.driver.as_ref().filter(|driver| wish.generic && UNCUT.contains(&driver.as_str()))
+        described.driver.as_ref().filter(|driver| request.generic && UNCUT.contains(&driver.as_str()))
     {
         let (interface, driver) = (interface.name, driver.clone());
         return Err(Error::Uncut { interface, driver });
@@ -67,13 +67,13 @@ pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
         return Err(Error::Written { interface: interface.name });
     }
     let payload = described.mtu.unwrap_or_default();
-    let wanted = payload.saturating_add(wish.header);
+    let wanted = payload.saturating_add(request.header);
     fits(&interface, &described, mode, wanted)?;
     let known = described.driver.as_deref().and_then(drivers::driver);
     Ok(Resolved {
-        plan: Plan { interface, mode, payload, header: wish.header },
+        plan: Plan { interface, mode, payload, header: request.header },
         setting: Setting::Mtu { interface: name, mtu: wanted },
-        attaching: known.map(|driver| driver.attaching).filter(|_| !wish.generic),
+        attaching: known.map(|driver| driver.attaching).filter(|_| !request.generic),
         driver: described.driver,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::FramingError;
+use format::quoted;
 use kernel::netlink::{self, Address, Link, Refusal};
 use kernel::tun::TunError;
 use rustix::process::{Resource, getrlimit};
@@ -126,7 +127,8 @@ impl Error {
         let (most, needed) = (longest_mtu(*parent_mtu, encapsulation), needed_mtu(mtu, encapsulation));
         Error::No(format!(
             "packets of {mtu} bytes do not fit {name}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
-             most; `ip link set {name} mtu {needed}` makes room where the device allows it"
+             most; `ip link set {quoted_name} mtu {needed}` makes room where the device allows it",
+            quoted_name = quoted(name)
         ))
     }
 

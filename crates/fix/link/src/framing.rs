@@ -100,7 +100,7 @@ impl Head {
 
     /// The bytes.
     #[inline]
-    pub fn octets(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
 }
@@ -218,7 +218,7 @@ impl Framing {
         *place = *addresses;
         let own = self.encapsulation.tags();
         for (tag, place) in own.iter().zip(tags.as_chunks_mut::<TAG_LENGTH>().0) {
-            *place = octets_of(*tag);
+            *place = bytes_of(*tag);
         }
         head.length = ADDRESSES + own.len() * TAG_LENGTH;
         Ok(rest)
@@ -313,7 +313,7 @@ impl Framing {
 }
 
 /// The four bytes of a tag.
-pub const fn octets_of(tag: Tag) -> [u8; TAG_LENGTH] {
+pub const fn bytes_of(tag: Tag) -> [u8; TAG_LENGTH] {
     let ([a, b], [c, d]) = (tag.tpid.0.to_be_bytes(), tag.tci.0.to_be_bytes());
     [a, b, c, d]
 }

@@ -111,7 +111,7 @@ fn tcp_of_ipv6(packet: &[u8]) -> Option<usize> {
             return None;
         }
         next = header.next_header();
-        at += header.octets.len();
+        at += header.bytes.len();
     }
     (next == IpProtocol::TCP).then_some(at)
 }

@@ -249,7 +249,7 @@ pub fn receive<'b>(socket: &Packet, buffer: &'b mut [u8]) -> io::Result<Arrival<
     let start = match control.tag {
         None => TAG_LENGTH,
         Some(tag) => {
-            put_back(buffer, crate::framing::octets_of(tag));
+            put_back(buffer, crate::framing::bytes_of(tag));
             header.checksum_start = header.checksum_start.saturating_add(TAG_LENGTH as u16);
             0
         }

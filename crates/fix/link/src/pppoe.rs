@@ -7,5 +7,5 @@ pub mod kernel;
 mod vlan_pattern;
 
 pub use control_socket::{ControlFrame, ControlSocket, Losses};
-pub use filter::{Wanted, program};
+pub use filter::{FrameSet, program};
 pub use vlan_pattern::{Level, VlanPattern, VlanPatternError};

@@ -13,7 +13,7 @@ use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
-pub use crew::Crew;
+pub use crew::Workers;
 use kernel::netlink::{self, Address, Events};
 use kernel::socket::Packet;
 use kernel::tun::{Offloads, Tun};
@@ -46,7 +46,7 @@ const LEAST: u32 = 68;
 
 /// A link that is wanted.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Request {
     pub name: String,
     pub parent: String,
     /// What stands around packets there.
@@ -103,7 +103,7 @@ pub struct Running {
     // Dropped in this order: who asks is answered as long as there is an interface.
     server: Option<Server>,
     path: Box<dyn DataPath>,
-    crew: Crew,
+    crew: Workers,
     /// Held as long as the link is up, so that no other has its frames.
     _claim: UnixDatagram,
     line: Line,
@@ -168,20 +168,29 @@ pub enum Ended {
 impl Running {
     /// Brings a link up in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is
     /// the other end of it.
-    pub fn up(wish: &Wish, sockets: &Instances, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+    pub fn up(
+        request: &Request,
+        sockets: &Instances,
+        stop: UnixStream,
+        ask: UnixStream,
+    ) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
-        let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
-        Running::up_until(wish, until, &stop, Some((sockets, &ask)))
+        let until = sockets.is_killed(&request.name).then(|| Instant::now() + DYING);
+        Running::up_until(request, until, &stop, Some((sockets, &ask)))
     }
 
     /// The same without a socket for questions: who brings it up answers for it. `after_kill`: what a killed process had may
     /// still be on its way out.
-    pub fn up_unasked(wish: &Wish, after_kill: bool, stop: UnixStream) -> Result<Running, Error> {
-        Running::up_until(wish, after_kill.then(|| Instant::now() + DYING), &stop, None)
+    pub fn up_without_socket(
+        request: &Request,
+        after_kill: bool,
+        stop: UnixStream,
+    ) -> Result<Running, Error> {
+        Running::up_until(request, after_kill.then(|| Instant::now() + DYING), &stop, None)
     }
 
     fn up_until(
-        wish: &Wish,
+        request: &Request,
         until: Option<Instant>,
         stop: &UnixStream,
         asked: Option<(&Instances, &UnixStream)>,
@@ -192,39 +201,39 @@ impl Running {
                 Some((sockets, ask)) => Some((sockets, again(ask)?)),
                 None => None,
             };
-            Running::try_up(wish, again(stop)?, asked)
+            Running::try_up(request, again(stop)?, asked)
         };
         loop {
             match try_up() {
                 Err(error) if error.is_of_another() && until.is_some_and(|until| Instant::now() < until) => {
                     thread::sleep(Duration::from_millis(20));
                 }
-                result => return result.map_err(|error| error.or_descriptors(descriptors(wish.means))),
+                result => return result.map_err(|error| error.or_descriptors(descriptors(request.means))),
             }
         }
     }
 
     fn try_up(
-        wish: &Wish,
+        request: &Request,
         stop: UnixStream,
         asked: Option<(&Instances, UnixStream)>,
     ) -> Result<Running, Error> {
-        check_name(&wish.name)?;
+        check_name(&request.name)?;
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
-        let parent = find_parent(&wish.parent)?;
-        let framing = Framing::new(&wish.encapsulation, parent.mac.unwrap_or_default())?;
-        let framing = if wish.is_managed { framing.managed() } else { framing };
-        let mtu = mtu_of(wish, &parent)?;
-        let (tuns, offloads) = match wish.means {
-            Means::Simple => (vec![Tun::new(&wish.name, framing.form())?], Offloads::default()),
-            Means::Batch { workers, .. } => Tun::queues(&wish.name, framing.form(), workers)?,
+        let parent = find_parent(&request.parent)?;
+        let framing = Framing::new(&request.encapsulation, parent.mac.unwrap_or_default())?;
+        let framing = if request.is_managed { framing.managed() } else { framing };
+        let mtu = mtu_of(request, &parent)?;
+        let (tuns, offloads) = match request.means {
+            Means::Simple => (vec![Tun::new(&request.name, framing.form())?], Offloads::default()),
+            Means::Batch { workers, .. } => Tun::queues(&request.name, framing.form(), workers)?,
         };
-        let claim = claim(&parent, &wish.encapsulation.to_string())?;
-        let index = configure(&wish.name, wish, &framing, mtu)?;
-        let paths = paths(wish, tuns, offloads, &parent, &framing)?;
+        let claim = claim(&parent, &request.encapsulation.to_string())?;
+        let index = configure(&request.name, request, &framing, mtu)?;
+        let paths = paths(request, tuns, offloads, &parent, &framing)?;
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
-        let clamp = wish.mss_clamp.then(|| Clamp::for_mtu(mtu));
+        let clamp = request.mss_clamp.then(|| Clamp::for_mtu(mtu));
         let line = |counters: &Arc<Counters>| Line {
             framing: framing.clone(),
             clamp,
@@ -238,7 +247,7 @@ impl Running {
                 ((path, line(&counters)), (counters, observer))
             })
             .unzip();
-        let mut identity = identity(wish, &framing, mtu);
+        let mut identity = identity(request, &framing, mtu);
         identity.workers = workers.len();
         identity.offloads = offloads.words();
         let shared = Arc::new(Shared {
@@ -253,11 +262,11 @@ impl Running {
         let (path, line) = others.remove(0);
         // A kernel before 5.0 has no carrier to turn off.
         let _ = path.set_carrier(parent.works());
-        let needed = needed_mtu(mtu, &wish.encapsulation);
+        let needed = needed_mtu(mtu, &request.encapsulation);
         let watch = Watch::new(monitor, parent, index, needed);
-        let serve = |(sockets, ask)| Server::new(sockets, &wish.name, Arc::clone(&shared), ask);
+        let serve = |(sockets, ask)| Server::new(sockets, &request.name, Arc::clone(&shared), ask);
         let server = asked.map(serve).transpose()?;
-        let crew = Crew::start(others).map_err(Error::kernel("start threads"))?;
+        let crew = Workers::start(others).map_err(Error::kernel("start threads"))?;
         Ok(Running { _claim: claim, server, path, crew, line, shared, watch, stop, waiting: Vec::new() })
     }
 
@@ -395,12 +404,12 @@ pub fn usual_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
     usual.min(longest_mtu(parent_mtu, encapsulation))
 }
 
-fn mtu_of(wish: &Wish, parent: &netlink::Link) -> Result<u32, Error> {
-    let mtu = wish.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &wish.encapsulation));
-    if mtu > longest_mtu(parent.mtu, &wish.encapsulation) {
-        return Err(Error::mtu_too_large(mtu, parent, &wish.encapsulation));
+pub fn mtu_of(request: &Request, parent: &netlink::Link) -> Result<u32, Error> {
+    let mtu = request.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &request.encapsulation));
+    if mtu > longest_mtu(parent.mtu, &request.encapsulation) {
+        return Err(Error::mtu_too_large(mtu, parent, &request.encapsulation));
     }
-    let has_ipv6 = wish.addresses.iter().any(|address| address.local.is_ipv6());
+    let has_ipv6 = request.addresses.iter().any(|address| address.local.is_ipv6());
     let (least, version) = if has_ipv6 { (LEAST_IPV6, "IPv6") } else { (LEAST, "IPv4") };
     if mtu >= least {
         return Ok(mtu);
@@ -448,21 +457,21 @@ type Watched = (Box<dyn DataPath>, Packet);
 
 /// What moves packets.
 fn paths(
-    wish: &Wish,
+    request: &Request,
     mut tuns: Vec<Tun>,
     offloads: Offloads,
     parent: &netlink::Link,
     framing: &Framing,
 ) -> Result<Vec<Watched>, Error> {
-    let io = wish.means.io();
+    let io = request.means.io();
     let refused = |source: io::Error| match (source.kind(), io, source.raw_os_error()) {
         (io::ErrorKind::PermissionDenied, ..) | (_, Io::AfPacket, _) | (.., None) => {
-            Error::packet_socket(&wish.parent)(source)
+            Error::packet_socket(&request.parent)(source)
         }
-        _ => Error::Xdp { parent: wish.parent.clone(), source },
+        _ => Error::Xdp { parent: request.parent.clone(), source },
     };
     let watched = Error::kernel("watch the packet socket");
-    match wish.means {
+    match request.means {
         Means::Simple => {
             let receiver = Parent::open(parent.index, framing).map_err(refused)?;
             let observer = receiver.observer().map_err(watched)?;
@@ -481,39 +490,39 @@ fn paths(
 }
 
 /// Gives the interface all that it should have, and sets it up; its number.
-fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32, Error> {
+fn configure(name: &str, request: &Request, framing: &Framing, mtu: u32) -> Result<u32, Error> {
     let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
     let refused = |what: &str| Error::refused(format!("{what} {name}"));
     let mac = (framing.form() == Form::Frames).then(|| framing.local());
     netlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
-    if wish.is_managed {
+    if request.is_managed {
         // IPV6CP gives it one; a kernel without IPv6 makes none anyway.
         let _ = netlink::disable_own_ipv6(index);
     }
     // First, since the kernel adds the route to a peer when an address has been found to be nobody else's, and without
     // ARP that is at once: in vain, if the interface is down.
     netlink::set_up(index).map_err(refused("set up"))?;
-    for address in &wish.addresses {
+    for address in &request.addresses {
         netlink::add_address(index, address)
             .map_err(|refusal| Error::address(index, name, *address, refusal))?;
     }
     Ok(index)
 }
 
-fn identity(wish: &Wish, framing: &Framing, mtu: u32) -> Identity {
+fn identity(request: &Request, framing: &Framing, mtu: u32) -> Identity {
     Identity {
-        name: wish.name.clone(),
-        parent: wish.parent.clone(),
-        encapsulation: wish.encapsulation.to_string(),
+        name: request.name.clone(),
+        parent: request.parent.clone(),
+        encapsulation: request.encapsulation.to_string(),
         interface: form_word(framing.form()).to_owned(),
-        datapath: wish.means.word().to_owned(),
+        datapath: request.means.word().to_owned(),
         workers: 1,
-        io: wish.means.io().word().to_owned(),
+        io: request.means.io().word().to_owned(),
         offloads: Vec::new(),
         mtu,
-        needed_parent_mtu: needed_mtu(mtu, &wish.encapsulation),
-        addresses: wish.addresses.iter().map(Address::to_string).collect(),
-        mss_clamp: wish.mss_clamp,
+        needed_parent_mtu: needed_mtu(mtu, &request.encapsulation),
+        addresses: request.addresses.iter().map(Address::to_string).collect(),
+        mss_clamp: request.mss_clamp,
         pid: std::process::id(),
     }
 }

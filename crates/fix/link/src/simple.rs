@@ -107,8 +107,8 @@ pub(crate) fn unread(error: io::Error) -> Result<(), PathError> {
 fn send(line: &Line, head: &mut Head, parent: &Parent, from_interface: &mut [u8]) -> Result<(), Dropped> {
     lower_mss(line, (), from_interface, Checksum::Whole);
     let rest = line.framing.encapsulate(from_interface, head)?;
-    parent.send(head.octets(), rest)?;
-    line.counters.sent.add(1, (head.octets().len() + rest.len()) as u64);
+    parent.send(head.bytes(), rest)?;
+    line.counters.sent.add(1, (head.bytes().len() + rest.len()) as u64);
     Ok(())
 }
 

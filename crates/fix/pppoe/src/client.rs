@@ -483,7 +483,7 @@ impl Client {
         let least = if end.is_lasting() { reconnect.lasting } else { Duration::ZERO };
         self.enter(Phase::Closed, step);
         step.actions.push(Action::Closed { end: end.clone(), was_open: opened.is_some() });
-        if !end.is_asked() {
+        if !end.is_requested() {
             self.last = Some((step.now, end));
         }
         if self.is_closing || reconnect.most.is_some_and(|most| self.failures >= most) {

@@ -21,7 +21,7 @@ pub use lock::Lock;
 pub use server::{ControlHandler, Server};
 
 use crate::instance::{Instances, PATIENCE};
-use crate::process::{DYING, wait_until_gone};
+use crate::process::{DYING, wait_until_removed};
 use kernel::process::{is_stopped, wait_for_end};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ impl Instances {
     pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
         let (answer, mut rest, pid) = self.exchange(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
-                wait_until_gone(name);
+                wait_until_removed(name);
             }
         })?;
         let waits = rest.get_ref().get_ref().set_read_timeout(Some(self.kind().end_timeout()));

@@ -2,11 +2,11 @@
 
 use crate::classes::{self, Choice, ClassRow};
 use crate::expected::{Expected, expected};
-use crate::facts::{self, Asked, Fact, Level, Tagged};
+use crate::facts::{self, Fact, Input, Level, Tagged};
 use crate::look::{Look, Sampled};
-use crate::plan::{self, LeftOut, Plan, PlanError, Request};
+use crate::plan::{self, LeftOut, Plan, PlanError};
 use crate::receiving;
-use crate::recommend::{self, Answer, Costs, Evidence, Hot, Recommendation};
+use crate::recommend::{self, Answer, BusiestCpu, Costs, Evidence, Recommendation};
 use crate::status::Status;
 use crate::weights::Receiving;
 use doctor::Case;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use xdp::{Family, Program};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     pub interface: String,
     /// Target CPUs; `None`: choose.
     pub cpus: Option<Vec<u32>>,
@@ -156,31 +156,33 @@ pub enum Error {
 const ENOUGH: u64 = 1000;
 
 /// Everything but what spreading would bring ([`Check::expected`]), which takes a simulation.
-pub(crate) fn resolve(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
-    assess(wish, look, known, false)
+pub(crate) fn resolve(request: &Request, look: &Look, known: &Known) -> Result<Checked, Error> {
+    assess(request, look, known, false)
 }
 
 /// Puts everything together.
-pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
-    assess(wish, look, known, true)
+pub fn check(request: &Request, look: &Look, known: &Known) -> Result<Checked, Error> {
+    assess(request, look, known, true)
 }
 
-fn assess(wish: &Wish, look: &Look, known: &Known, simulate: bool) -> Result<Checked, Error> {
-    let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&wish.interface))?;
-    let interface =
-        look.snapshot.interface(&wish.interface).ok_or_else(|| Error::Untold(wish.interface.clone()))?;
-    let classes = classes::classes(&case, interface, &wish.choice);
-    let asked = Asked {
-        generic: wish.generic,
-        disable_rxvlan: wish.disable_rxvlan,
+fn assess(request: &Request, look: &Look, known: &Known, simulate: bool) -> Result<Checked, Error> {
+    let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&request.interface))?;
+    let interface = look
+        .snapshot
+        .interface(&request.interface)
+        .ok_or_else(|| Error::Untold(request.interface.clone()))?;
+    let classes = classes::classes(&case, interface, &request.choice);
+    let input = Input {
+        generic: request.generic,
+        disable_rxvlan: request.disable_rxvlan,
         features: known.features,
         program: known.program.as_ref(),
-        tagged: tagged(&case, interface, look, &wish.choice),
+        tagged: tagged(&case, interface, look, &request.choice),
     };
-    let facts = facts::facts(&case, interface, &asked);
+    let facts = facts::facts(&case, interface, &input);
     let receiving = receiving::receiving(&case, interface);
-    let plan = plan::plan(&Request {
-        cpus: wish.cpus.as_deref(),
+    let plan = plan::plan(&plan::Request {
+        cpus: request.cpus.as_deref(),
         online: &known.online,
         nodes: &look.snapshot.cpus.nodes,
         receiving: &receiving,
@@ -189,17 +191,17 @@ fn assess(wish: &Wish, look: &Look, known: &Known, simulate: bool) -> Result<Che
     });
     let sample = sample(&case, interface, look);
     let evidence =
-        evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &asked);
+        evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &input);
     let expected = plan
         .as_ref()
         .ok()
         .filter(|_| simulate && known.program.is_none())
-        .and_then(|plan| expected(&case, interface, wish, known.forwards, &evidence, plan));
+        .and_then(|plan| expected(&case, interface, request, known.forwards, &evidence, plan));
     let stripping = facts::stripping(interface);
     let attached_as = known.program.as_ref().and_then(|program| program.attached_name(Family::Steer));
     let check = Check {
         schema: Check::SCHEMA,
-        interface: wish.interface.clone(),
+        interface: request.interface.clone(),
         kernel: look.snapshot.kernel.as_ref().map(|kernel| kernel.value.clone()),
         driver: interface.driver.as_ref().map(|driver| driver.value.clone()),
         profile: match case.profiles(interface)[..] {
@@ -217,7 +219,7 @@ fn assess(wish: &Wish, look: &Look, known: &Known, simulate: bool) -> Result<Che
         sample,
         remarks: remarks(look, plan.as_ref().err()),
         recommendation: match attached_as {
-            Some(attached_as) => recommend::steered(&wish.interface, attached_as),
+            Some(attached_as) => recommend::steered(&request.interface, attached_as),
             None => recommend::recommend(&evidence),
         },
         expected,
@@ -265,10 +267,10 @@ fn evidence(
     receiving: &[Receiving],
     plan: Option<&Plan>,
     sample: Option<SampleRow>,
-    asked: &Asked<'_>,
+    input: &Input<'_>,
 ) -> Evidence {
     let shares: Vec<f64> = classes.iter().filter(|row| row.selected).filter_map(|row| row.share).collect();
-    let hot = receiving.first().map(|most| Hot {
+    let busiest = receiving.first().map(|most| BusiestCpu {
         cpu: most.cpu,
         share: most.share,
         load: case.snapshot().cpus.load.get(&most.cpu).map(|load| load.value),
@@ -277,12 +279,12 @@ fn evidence(
         online: known.online.clone(),
         targets: plan.iter().flat_map(|plan| &plan.weights).map(|weight| weight.cpu).collect(),
         receiving: receiving.to_vec(),
-        hot,
+        busiest,
         frames: receiving::frames(interface, case),
         steerable: (!shares.is_empty()).then(|| shares.iter().sum()),
         worth: sample.filter(|sample| sample.frames >= ENOUGH).map(|sample| sample.worth),
         selected: classes.iter().any(|row| row.selected),
-        native: asked
+        native: input
             .features
             .map(|features| features.is_native() && features.redirects())
             .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE))),

@@ -262,8 +262,8 @@ fn take_back(
     for dead in dead(&down.interface)? {
         if xdp::clear_dead(&dead)? {
             down.leftovers.push(match dead.why {
-                xdp::Death::Removed => "the interface had been removed",
-                xdp::Death::Unfinished => "a process was killed while it attached or detached",
+                xdp::Stale::Removed => "the interface had been removed",
+                xdp::Stale::Unfinished => "a process was killed while it attached or detached",
             });
         }
     }

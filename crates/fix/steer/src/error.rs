@@ -2,6 +2,7 @@
 
 use crate::facts::Fact;
 use crate::{check, look, plan, record};
+use format::quoted;
 use host::setting;
 pub use service::ErrorKind as Kind;
 use service::StateError;

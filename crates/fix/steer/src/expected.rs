@@ -3,7 +3,7 @@
 //! [`crate::recommend`] chooses by the work of the busiest CPU. Here the same costs are simulated, with the shares in which the CPUs
 //! receive, the shares of the plan, and the flows of the sample: how many packets a second come through without loss.
 
-use crate::check::Wish;
+use crate::check::Request;
 use crate::plan::Plan;
 use crate::recommend::Evidence;
 use crate::weights;
@@ -43,7 +43,7 @@ const ANY: f64 = 1e-6;
 pub(crate) fn expected(
     case: &Case<'_>,
     interface: &Interface,
-    wish: &Wish,
+    request: &Request,
     forwards: bool,
     evidence: &Evidence,
     plan: &Plan,
@@ -67,7 +67,7 @@ pub(crate) fn expected(
     let targets: Vec<(u32, f64)> = plan.weights.iter().map(|weight| (weight.cpu, weight.share)).collect();
     let steered = on_cpus(&cpus, &uneven(case, interface, &targets));
     let rps = on_cpus(&cpus, &uneven(case, interface, &mask(evidence, &cpus)));
-    let why_not = not_counted(wish, evidence);
+    let why_not = not_counted(request, evidence);
     Some(Expected {
         packets_per_second: known.map(|_| now),
         rps: gain(Spreading::Rps(&rps)),
@@ -78,11 +78,11 @@ pub(crate) fn expected(
 
 /// Seconds of the CPU that receives most for a frame, as it spent them during the look.
 fn seconds_a_frame(case: &Case<'_>, evidence: &Evidence) -> Option<f64> {
-    let hot = evidence.hot?;
-    let load = hot.load?;
+    let busiest = evidence.busiest?;
+    let load = busiest.load?;
     let receiving = load.interrupt + load.softirq?;
     let interval = case.snapshot().interval?.as_secs_f64();
-    let frames = evidence.frames.filter(|frames| *frames >= ENOUGH)? as f64 * hot.share;
+    let frames = evidence.frames.filter(|frames| *frames >= ENOUGH)? as f64 * busiest.share;
     (receiving >= MEASURABLE && frames > 0.0 && !evidence.rps).then(|| receiving / 100.0 * interval / frames)
 }
 
@@ -114,13 +114,13 @@ fn on_cpus(cpus: &[u32], shares: &[(u32, f64)]) -> Vec<f64> {
     cpus.iter().map(of).collect()
 }
 
-fn not_counted(wish: &Wish, evidence: &Evidence) -> Option<&'static str> {
+fn not_counted(request: &Request, evidence: &Evidence) -> Option<&'static str> {
     if evidence.buffered {
         return Some(
             "What steering costs where frames arrive in socket buffers (veth, TUN) is unknown to the model.",
         );
     }
-    if wish.generic || evidence.native == Some(false) {
+    if request.generic || evidence.native == Some(false) {
         return Some("What steering costs in generic mode is unknown to the model.");
     }
     None

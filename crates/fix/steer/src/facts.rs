@@ -129,7 +129,7 @@ impl Fact {
 
 /// What the facts are drawn from, besides the machine's state.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Input<'a> {
     pub generic: bool,
     pub disable_rxvlan: bool,
     pub features: Option<XdpFeatures>,
@@ -145,20 +145,20 @@ pub enum Tagged {
 }
 
 /// All facts of a device, those that stop steering first.
-pub fn facts(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Vec<Fact> {
+pub fn facts(case: &Case<'_>, interface: &Interface, input: &Input<'_>) -> Vec<Fact> {
     let driver = interface.driver.as_ref().and_then(|driver| drivers::driver(&driver.value));
     let all = [
         place(case, interface),
         kernel(case),
-        native(case, interface, asked),
-        mtu(interface, asked, driver),
-        attaching(interface, asked, driver),
-        coalescing(interface, asked),
-        tags(interface, asked),
-        checksums(interface, asked),
+        native(case, interface, input),
+        mtu(interface, input, driver),
+        attaching(interface, input, driver),
+        coalescing(interface, input),
+        tags(interface, input),
+        checksums(interface, input),
         rps(interface),
         gro(case),
-        program(asked),
+        program(input),
     ];
     let mut all: Vec<Fact> = all.into_iter().flatten().collect();
     all.sort_by_key(|fact| fact.level != Level::Stops);
@@ -205,21 +205,21 @@ fn kernel(case: &Case<'_>) -> Option<Fact> {
     }
 }
 
-fn native(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
-    let (native, from) = match asked.features {
+fn native(case: &Case<'_>, interface: &Interface, input: &Input<'_>) -> Option<Fact> {
+    let (native, from) = match input.features {
         Some(features) => {
             (Some(features.is_native() && features.redirects()), "the kernel (netdev netlink)".into())
         }
         None => by_profile(case, interface),
     };
-    let level = match (native, asked.generic) {
+    let level = match (native, input.generic) {
         (Some(true), false) => Level::Good,
         (Some(false), false) => Level::Stops,
         (Some(_), true) => Level::Note,
         (None, _) => Level::Unknown,
     };
     let driver = interface.driver.as_ref().map(|driver| driver.value.clone());
-    let fact = What::Native { driver, native, generic: asked.generic }.fact(level);
+    let fact = What::Native { driver, native, generic: input.generic }.fact(level);
     Some(if from.is_empty() { fact } else { fact.from(from) })
 }
 
@@ -236,11 +236,11 @@ fn by_profile(case: &Case<'_>, interface: &Interface) -> (Option<bool>, String) 
 }
 
 /// Drivers give a frame that fills more than one buffer only to programs that know such frames.
-fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Option<Fact> {
+fn mtu(interface: &Interface, input: &Input<'_>, driver: Option<&Driver>) -> Option<Fact> {
     /// One page less the headroom of XDP (256 bytes), the end of a socket buffer (320), and Ethernet with two tags.
     const ONE_PAGE: u32 = 4096 - 256 - 320 - 22;
     let mtu = *interface.mtu.as_ref()?.get();
-    if asked.generic {
+    if input.generic {
         return None;
     }
     if let Some(driver) = driver
@@ -249,7 +249,7 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
         let level = if mtu > most { Level::Stops } else { Level::Good };
         return Some(What::Mtu(mtu, MtuFits::UpTo(driver.name, most)).fact(level).from(driver.source));
     }
-    let (level, fits) = match asked.features {
+    let (level, fits) = match input.features {
         _ if mtu <= ONE_PAGE => (Level::Good, MtuFits::OnePage),
         Some(features) if features.has_frags() => (Level::Good, MtuFits::Frags),
         Some(_) => (Level::Stops, MtuFits::NoFrags(ONE_PAGE)),
@@ -258,8 +258,8 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
     Some(What::Mtu(mtu, fits).fact(level))
 }
 
-fn attaching(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Option<Fact> {
-    if asked.generic {
+fn attaching(interface: &Interface, input: &Input<'_>, driver: Option<&Driver>) -> Option<Fact> {
+    if input.generic {
         return Some(What::AttachedByKernel.fact(Level::Good));
     }
     Some(match driver {
@@ -281,8 +281,8 @@ fn is_on(interface: &Interface, feature: &str) -> Option<(bool, bool, String)> {
 }
 
 /// Segments that the device has merged are no frames: drivers refuse a program with that on, or turn it off.
-fn coalescing(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
-    if asked.generic {
+fn coalescing(interface: &Interface, input: &Input<'_>) -> Option<Fact> {
+    if input.generic {
         return None;
     }
     let kinds = [("large-receive-offload", "LRO", "lro"), ("rx-gro-hw", "hardware GRO", "rx-gro-hw")];
@@ -318,32 +318,32 @@ fn is_veth(interface: &Interface) -> bool {
 /// A sender at the other end of a veth pair leaves checksums to whoever takes the frame off the machine. That is noted
 /// in the socket buffer, and the frame that a program redirects has no place for the note: where it arrives, its checksum is
 /// wrong (`veth_xdp_rcv_skb()` in drivers/net/veth.c, `__xdp_build_skb_from_frame()` in net/core/xdp.c).
-fn checksums(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
+fn checksums(interface: &Interface, input: &Input<'_>) -> Option<Fact> {
     // In generic mode the socket buffer itself is queued.
-    if asked.generic || !is_veth(interface) {
+    if input.generic || !is_veth(interface) {
         return None;
     }
     Some(What::VethChecksums.fact(Level::Note))
 }
 
 /// A stripped tag is handed to the driver next to the frame, where a program does not see it and a cpumap loses it.
-fn tags(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
+fn tags(interface: &Interface, input: &Input<'_>) -> Option<Fact> {
     if interface.features.is_empty() {
         return None;
     }
     if is_veth(interface) {
-        let level = if asked.tagged == Tagged::Devices { Level::Note } else { Level::Good };
+        let level = if input.tagged == Tagged::Devices { Level::Note } else { Level::Good };
         return Some(What::VethTags.fact(level));
     }
     let stripping = stripping(interface);
-    if asked.generic && !stripping.is_empty() && !asked.disable_rxvlan {
+    if input.generic && !stripping.is_empty() && !input.disable_rxvlan {
         // The socket buffer itself is queued, and keeps the tag next to it (cpu_map_generic_redirect).
         return Some(What::TagsOfGeneric.fact(Level::Note));
     }
     let Some(&(set, fixed)) = stripping.first() else {
         return Some(What::TagsKept.fact(Level::Good));
     };
-    let (tagged, disable) = (asked.tagged, asked.disable_rxvlan);
+    let (tagged, disable) = (input.tagged, input.disable_rxvlan);
     let loses = tagged != Tagged::Unseen && (fixed || !disable);
     let what = What::TagsStripped { set, fixed, tagged, disable };
     let fact = what.fact(if loses { Level::Stops } else { Level::Note });
@@ -379,8 +379,8 @@ fn gro(case: &Case<'_>) -> Option<Fact> {
     Some(What::Gro(coalesces).fact(if coalesces { Level::Good } else { Level::Note }))
 }
 
-fn program(asked: &Asked<'_>) -> Option<Fact> {
-    let program = asked.program?;
+fn program(input: &Input<'_>) -> Option<Fact> {
+    let program = input.program?;
     Some(match program.attached_name(Family::Steer) {
         Some(name) => What::Steered(name.to_owned()).fact(Level::Note),
         None => What::Program(Box::new(program.clone())).fact(Level::Stops),

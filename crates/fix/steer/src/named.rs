@@ -5,6 +5,7 @@
 use crate::error::{Error, unknown};
 use crate::record::{Records, instance};
 use crate::up::interfaces;
+use format::quoted;
 use xdp::{Dead, Family, Interface};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +72,8 @@ pub fn nowhere(family: Family, name: &str, records: &Records) -> Error {
     let is_away = xdp::away(family, name, namespace).is_some();
     if !is_away && dead(family, name).is_ok_and(|dead| !dead.is_empty()) {
         return Error::No(format!(
-            "{name} was removed while it {had}: `rxlane {family} down {name}` clears what is left of that"
+            "{name} was removed while it {had}: `rxlane {family} down {quoted_name}` clears what is left of that",
+            quoted_name = quoted(name)
         ));
     }
     if !is_away && !is_planned() {
@@ -94,6 +96,7 @@ pub fn name_of(index: u32) -> Option<String> {
 /// What is worth saying of an interface whose name another one was attached under.
 pub fn remark(name: &str, renamed: &str) -> String {
     format!(
-        "{renamed}, which is steered, was called {name} when it was attached (`rxlane steer down {renamed}`)"
+        "{renamed}, which is steered, was called {name} when it was attached (`rxlane steer down {quoted_renamed}`)",
+        quoted_renamed = quoted(renamed)
     )
 }

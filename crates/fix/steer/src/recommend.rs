@@ -59,7 +59,7 @@ pub enum Reason {
     NotCounted,
     ReceiverUnknown,
     /// A CPU receives such a share of the frames, and is idle for so much of its time.
-    Receives(Hot),
+    Receives(BusiestCpu),
     NoNative,
     Buffered,
     /// With so many CPUs RPS and steering leave the busiest one about the same work.
@@ -97,7 +97,7 @@ impl Costs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hot {
+pub struct BusiestCpu {
     pub cpu: u32,
     /// Its part of the received frames, 0 to 1.
     pub share: f64,
@@ -110,7 +110,7 @@ pub struct Evidence {
     pub targets: Vec<u32>,
     /// CPUs that receive, with their parts of the frames; empty: unknown.
     pub receiving: Vec<Receiving>,
-    pub hot: Option<Hot>,
+    pub busiest: Option<BusiestCpu>,
     /// Frames that came in during the look; `None`: not counted.
     pub frames: Option<u64>,
     /// Part of the sampled IP frames whose class would be steered; `None`: no sample.
@@ -169,7 +169,7 @@ fn no_use(evidence: &Evidence) -> Option<Reason> {
     if let Some(part) = evidence.steerable.filter(|part| *part < LITTLE) {
         return Some(Reason::FewSelected(part));
     }
-    if let Some(Hot { cpu, load: Some(load), .. }) = evidence.hot {
+    if let Some(BusiestCpu { cpu, load: Some(load), .. }) = evidence.busiest {
         if load.idle >= ROOM {
             return Some(Reason::Idle(cpu, load.idle));
         }
@@ -194,12 +194,12 @@ fn unknown(evidence: &Evidence) -> Option<Reason> {
     match evidence.frames {
         Some(frames) if frames < ENOUGH => Some(Reason::FewFrames(frames)),
         None => Some(Reason::NotCounted),
-        Some(_) => evidence.hot.is_none().then_some(Reason::ReceiverUnknown),
+        Some(_) => evidence.busiest.is_none().then_some(Reason::ReceiverUnknown),
     }
 }
 
 fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Reason>) {
-    let mut reasons: Vec<Reason> = evidence.hot.map(Reason::Receives).into_iter().collect();
+    let mut reasons: Vec<Reason> = evidence.busiest.map(Reason::Receives).into_iter().collect();
     let decisive = match predicted {
         _ if evidence.native == Some(false) => Reason::NoNative,
         _ if evidence.buffered => Reason::Buffered,
@@ -263,7 +263,7 @@ mod tests {
             online: vec![0, 1, 2, 3],
             targets: vec![1, 2, 3],
             receiving: vec![Receiving { cpu: 0, share: 1.0 }],
-            hot: Some(Hot { cpu: 0, share: 1.0, load: busy(97.0, 3.0) }),
+            busiest: Some(BusiestCpu { cpu: 0, share: 1.0, load: busy(97.0, 3.0) }),
             frames: Some(100_000),
             steerable: Some(1.0),
             worth: Some(3.9),
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn nothing_is_to_be_done_where_nothing_is_gained() {
-        let hot = |softirq, idle| Some(Hot { cpu: 2, share: 1.0, load: busy(softirq, idle) });
+        let hot = |softirq, idle| Some(BusiestCpu { cpu: 2, share: 1.0, load: busy(softirq, idle) });
         type Change = fn(&mut Evidence);
         let cases: [(Change, Reason); 4] = [
             (|evidence| evidence.online = vec![0], Reason::OneCpu),
@@ -350,7 +350,7 @@ mod tests {
         for (softirq, idle, reason) in
             [(50.0, 50.0, Reason::Idle(2, 50.0)), (5.0, 1.0, Reason::OtherWork(2, 5.0))]
         {
-            assert_eq!(answer(|evidence| evidence.hot = hot(softirq, idle)), (Answer::Nothing, reason));
+            assert_eq!(answer(|evidence| evidence.busiest = hot(softirq, idle)), (Answer::Nothing, reason));
         }
     }
 
@@ -360,7 +360,7 @@ mod tests {
             let (found, _) = answer(|evidence| evidence.frames = frames);
             assert_eq!(found, Answer::Unknown);
         }
-        assert_eq!(answer(|evidence| evidence.hot = None).0, Answer::Unknown);
+        assert_eq!(answer(|evidence| evidence.busiest = None).0, Answer::Unknown);
         // A few frames of one flow are no proof that there is one.
         let found = answer(|evidence| {
             evidence.frames = Some(12);

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::named::{self, Named};
 use crate::record::{Keeper, Kept, Records, instance_of};
 use drops::{Drops, displaced, fewest_missing, queued};
+use format::quoted;
 use serde::Serialize;
 use service::Instance;
 use std::collections::BTreeMap;
@@ -145,8 +146,7 @@ pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Statu
             let mut status = Status::off(name);
             if down::is_left(name, records) {
                 status.remarks.push(format!(
-                    "an `up` works at this moment, or was killed and left something: `rxlane steer down {name}` takes it back"
-                ));
+                    "an `up` works at this moment, or was killed and left something: `rxlane steer down {quoted_name}` takes it back", quoted_name = quoted(name)));
             }
             status.remarks.extend(renamed.iter().map(|other| named::remark(name, other)));
             if let Some(program) = interface.program()? {
@@ -250,9 +250,8 @@ fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
         };
         let name = attachment.attached_as();
         status.remarks.push(format!(
-            "process {} that stayed with it is dead: {what}; steering goes on (`rxlane steer down {name}`, then `up` again)",
-            keeper.pid
-        ));
+            "process {} that stayed with it is dead: {what}; steering goes on (`rxlane steer down {quoted_name}`, then `up` again)",
+            keeper.pid, quoted_name = quoted(name)));
     }
     if status.frags == Some(false) {
         status.remarks.push(
@@ -275,8 +274,7 @@ fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
         let name = attachment.attached_as();
         status.remarks.push(format!(
             "CPU {cpu} was offline since `up`, and the kernel still delivers on another what is steered to it: \
-             `rxlane steer down {name}` and `up` bind its queue to it again"
-        ));
+             `rxlane steer down {quoted_name}` and `up` bind its queue to it again", quoted_name = quoted(name)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Putting steering on an interface: everything is resolved first, shown if asked, and only then done.
 
-use crate::check::{self, Check, Checked, Known, Wish};
+use crate::check::{self, Check, Checked, Known, Request};
 use crate::down;
 use crate::error::{Error, Kind};
 use crate::look::{self, Look};
@@ -8,6 +8,7 @@ use crate::named;
 use crate::plan;
 use crate::record::{Planned, Records, instance_of};
 use crate::stale_namespaces;
+use format::quoted;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::{self, CpuSet};
@@ -21,7 +22,7 @@ use xdp::layout::{KEY_WORDS, Settings};
 use xdp::{Attachment, Family, Interface, Mode};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct Options {
     /// Frames that the queue to each CPU holds, 1 to [`plan::QUEUE_SIZE_MAX`].
     pub queue_size: u32,
     /// Whether both directions of a flow go to one CPU.
@@ -132,16 +133,16 @@ pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
 ///
 /// [`Error`]; [`Error::Programs`] where it is steered already.
 pub fn resolve(
-    wish: &Wish,
-    manner: &Manner,
+    request: &Request,
+    manner: &Options,
     interval: Duration,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Resolved, Error> {
-    let name: InterfaceName = wish.interface.parse()?;
+    let name: InterfaceName = request.interface.parse()?;
     let (interface, known) = known(&name)?;
     not_yet(&interface, &known)?;
     let look = look::look(&name, interval, progress)?;
-    resolve_from(wish, manner, interface, &look, &known)
+    resolve_from(request, manner, interface, &look, &known)
 }
 
 fn attached(interface: String, attached: String) -> Error {
@@ -156,13 +157,13 @@ fn not_yet(interface: &Interface, known: &Known) -> Result<(), Error> {
 }
 
 fn resolve_from(
-    wish: &Wish,
-    manner: &Manner,
+    request: &Request,
+    manner: &Options,
     interface: Interface,
     look: &Look,
     known: &Known,
 ) -> Result<Resolved, Error> {
-    let Checked { check, plan, classes, stripping } = check::resolve(wish, look, known)?;
+    let Checked { check, plan, classes, stripping } = check::resolve(request, look, known)?;
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
         return Err(Error::Misplaced(interface.name, Box::new(place.clone())));
     }
@@ -178,19 +179,20 @@ fn resolve_from(
     if classes == 0 {
         return Err(Error::No(format!(
             "{name} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
-             `--classes` steers all the same, and `rxlane steer check {name}` says what is known",
-            name = interface.name
+             `--classes` steers all the same, and `rxlane steer check {quoted_name}` says what is known",
+            name = interface.name,
+            quoted_name = quoted(&interface.name)
         )));
     }
-    let settings = match wish.disable_rxvlan {
+    let settings = match request.disable_rxvlan {
         true => {
-            stripping.into_iter().map(|set| unstripped(&wish.interface, set)).collect::<Result<_, _>>()?
+            stripping.into_iter().map(|set| unstripped(&request.interface, set)).collect::<Result<_, _>>()?
         }
         false => Vec::new(),
     };
     let plan = xdp::Plan {
         interface,
-        mode: if wish.generic { Mode::Generic } else { Mode::Native },
+        mode: if request.generic { Mode::Generic } else { Mode::Native },
         settings: Settings {
             key: key()?,
             classes,

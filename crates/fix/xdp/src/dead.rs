@@ -15,13 +15,13 @@ pub struct Dead {
     pub interface: String,
     /// The inode of its network namespace.
     pub namespace: u64,
-    pub why: Death,
+    pub why: Stale,
     /// The folder of the pins, as seen in the mount namespace that has them.
     pub folder: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Death {
+pub enum Stale {
     /// The link has no interface any more: that was removed, or a process was killed right after it had taken the
     /// program off.
     Removed,
@@ -93,10 +93,10 @@ pub fn clear_dead(dead: &Dead) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn death(folder: &Folder) -> Result<Option<Death>, Error> {
+fn death(folder: &Folder) -> Result<Option<Stale>, Error> {
     Ok(match folder.link()? {
-        None => Some(Death::Unfinished),
-        Some(link) if link.interface == 0 => Some(Death::Removed),
+        None => Some(Stale::Unfinished),
+        Some(link) if link.interface == 0 => Some(Stale::Removed),
         Some(_) => None,
     })
 }

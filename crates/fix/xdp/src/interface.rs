@@ -1,5 +1,6 @@
 //! Interfaces of a network namespace, and the XDP program that one has.
 
+use format::quoted;
 use std::fmt;
 use std::fs;
 use std::time::SystemTime;
@@ -196,10 +197,16 @@ impl Program {
     /// How to get rid of it.
     pub(crate) fn way_out(&self, interface: &str) -> String {
         if let Some((family, attached)) = &self.attached_as {
-            return format!("`rxlane {family} down {attached}` ends it");
+            return format!(
+                "`rxlane {family} down {quoted_attached}` ends it",
+                quoted_attached = quoted(attached)
+            );
         }
         match (self.name.as_deref(), self.attached_by) {
-            (Some("xdp_dispatcher"), _) => format!("`xdp-loader unload {interface} --all` takes it off"),
+            (Some("xdp_dispatcher"), _) => format!(
+                "`xdp-loader unload {quoted_interface} --all` takes it off",
+                quoted_interface = quoted(interface)
+            ),
             (_, Some(AttachedBy::Link(id))) => {
                 format!("end the program that holds its link, or `bpftool link detach id {id}`")
             }
@@ -212,7 +219,7 @@ impl Program {
     /// programs is asked, and says yes although a generic one stays.
     pub fn off(&self, interface: &str) -> String {
         let mode = if self.mode == Some(Mode::Generic) { "xdpgeneric" } else { "xdp" };
-        format!("`ip link set dev {interface} {mode} off`")
+        format!("`ip link set dev {quoted_interface} {mode} off`", quoted_interface = quoted(interface))
     }
 }
 

@@ -58,7 +58,7 @@ mod steering;
 
 pub use attachment::{Loaded, attach, check};
 pub use counters::{Counters, Receiver, Target};
-pub use dead::{Dead, Death, away, clear_dead, dead, is_attached_from};
+pub use dead::{Dead, Stale, away, clear_dead, dead, is_attached_from};
 pub use error::Error;
 pub use family::Family;
 pub use features::{Kernel, kernel};

@@ -1,5 +1,6 @@
 //! Making the link that holds the program on the interface.
 
+use format::quoted;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::error::Error;
@@ -97,11 +98,13 @@ fn advice(number: Option<i32>, link: &Link, mode: Mode, has_said: bool) -> Optio
     let mtu = format!(" (it is {})", link.mtu);
     let causes = match number? {
         libc::EINVAL | libc::ERANGE => format!(
-            "an MTU that is too long for XDP{mtu}, LRO (`ethtool -K {name} lro off`), header split or too many queues \
-             (`ethtool -L {name}`)"
+            "an MTU that is too long for XDP{mtu}, LRO (`ethtool -K {quoted_name} lro off`), header split or too many queues \
+             (`ethtool -L {quoted_name}`)",
+            quoted_name = quoted(name)
         ),
         libc::ENOMEM | libc::ENOSPC => format!(
-            "that XDP takes transmit queues of its own, of which fewer receive queues (`ethtool -L {name}`) leave some"
+            "that XDP takes transmit queues of its own, of which fewer receive queues (`ethtool -L {quoted_name}`) leave some",
+            quoted_name = quoted(name)
         ),
         _ => return Some(generic),
     };

@@ -50,7 +50,7 @@ impl Frames {
     pub fn generated(traffic: &mut traffic::Generator, count: usize) -> Frames {
         let mut frames = Frames::new();
         for _ in 0..count {
-            frames.push(traffic.next_frame().octets);
+            frames.push(traffic.next_frame().bytes);
         }
         frames
     }

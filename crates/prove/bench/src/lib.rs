@@ -69,5 +69,5 @@ pub mod supervise;
 pub mod udp;
 pub mod wire_size;
 
-pub use namespace::SceneError;
+pub use namespace::TopologyError;
 pub use scenario::pair::Pair;

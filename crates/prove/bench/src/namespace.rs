@@ -24,7 +24,7 @@ const DEVICES: &str = "/proc/thread-self/net/dev";
 
 /// Namespaces, or what is in them, could not be made.
 #[derive(Debug, Error)]
-pub enum SceneError {
+pub enum TopologyError {
     #[error("network namespaces and interfaces in them take root")]
     NotRoot,
     #[error("{0}")]
@@ -37,12 +37,12 @@ pub enum SceneError {
     System { what: String, cause: io::Error },
 }
 
-impl SceneError {
+impl TopologyError {
     /// What helps where the machine has no more of something, by the number of the error or, of a program, by its words.
     pub(crate) fn way_out(&self) -> Option<&'static str> {
         let is = |errno: Errno| match self {
-            SceneError::System { cause, .. } => cause.raw_os_error() == Some(errno.raw_os_error()),
-            SceneError::Failed { said, .. } => {
+            TopologyError::System { cause, .. } => cause.raw_os_error() == Some(errno.raw_os_error()),
+            TopologyError::Failed { said, .. } => {
                 let words = io::Error::from(errno).to_string();
                 words.split(" (os error").next().is_some_and(|words| said.contains(words))
             }
@@ -72,14 +72,14 @@ pub struct Namespace {
 impl Namespace {
     /// Makes one with the loopback interface up and IPv6 off, so that nothing but what is measured sends frames. `role` ends
     /// its name. Error: not root, or what the kernel said; nothing is left behind.
-    pub fn new(role: &str) -> Result<Namespace, SceneError> {
+    pub fn new(role: &str) -> Result<Namespace, TopologyError> {
         if !rustix::process::geteuid().is_root() {
-            return Err(SceneError::NotRoot);
+            return Err(TopologyError::NotRoot);
         }
         let room = Room::of_this_process()?;
         let name = format!("{}-{role}", room.next_name());
         let failed =
-            |cause| SceneError::System { what: format!("making the network namespace {name}"), cause };
+            |cause| TopologyError::System { what: format!("making the network namespace {name}"), cause };
         netns::create(&name).map_err(failed)?;
         let namespace = Namespace { name, _room: room };
         namespace.inside(|| {
@@ -106,19 +106,19 @@ impl Namespace {
     }
 
     /// Runs a program inside and gives its standard output. Error: it does not start, or fails, with its words.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, SceneError> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, TopologyError> {
         let said = output(self.command(program).args(arguments), program, arguments);
         // It is `ip` that does not find it, and says so in words of its own.
-        said.map_err(|error| missing(program).map_or(error, SceneError::NoProgram))
+        said.map_err(|error| missing(program).map_or(error, TopologyError::NoProgram))
     }
 
-    pub fn ip(&self, arguments: &[&str]) -> Result<(), SceneError> {
+    pub fn ip(&self, arguments: &[&str]) -> Result<(), TopologyError> {
         ip(&self.name, arguments)
     }
 
     /// Runs a closure inside, in a thread of its own; so are the threads that it starts. `/sys` shows what it did before.
-    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SceneError> {
-        let failed = |cause| SceneError::System { what: format!("entering {}", self.name), cause };
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TopologyError> {
+        let failed = |cause| TopologyError::System { what: format!("entering {}", self.name), cause };
         netns::inside(&self.name, work).map_err(failed)
     }
 
@@ -130,7 +130,7 @@ impl Namespace {
         (there, far): (&Namespace, &str),
         queues: u16,
         mtu: u16,
-    ) -> Result<(), SceneError> {
+    ) -> Result<(), TopologyError> {
         let (queues, mtu) = (queues.to_string(), mtu.to_string());
         let size = ["mtu", &mtu, "numrxqueues", &queues, "numtxqueues", &queues];
         let this = ["link", "add", "name", near];
@@ -145,7 +145,7 @@ impl Namespace {
     }
 
     /// Puts a NIC of this machine in here, set down, until what is given is dropped.
-    pub fn borrow(&self, nic: &str) -> Result<BorrowedNic, SceneError> {
+    pub fn borrow(&self, nic: &str) -> Result<BorrowedNic, TopologyError> {
         output(
             Command::new("ip").args(["link", "set", "dev", nic, "netns", &self.name]),
             "ip",
@@ -155,18 +155,18 @@ impl Namespace {
     }
 
     /// A counter of an interface: `rx_packets` or `tx_packets`.
-    pub fn counter(&self, interface: &str, counter: &str) -> Result<u64, SceneError> {
+    pub fn counter(&self, interface: &str, counter: &str) -> Result<u64, TopologyError> {
         let failed =
-            |cause: io::Error| SceneError::System { what: format!("{counter} of {interface}"), cause };
+            |cause: io::Error| TopologyError::System { what: format!("{counter} of {interface}"), cause };
         let text = self.inside(|| fs::read_to_string(DEVICES))?.map_err(failed)?;
         counted(&text, interface, counter).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
     }
 
     /// Whether an interface is up and has a carrier.
-    pub fn works(&self, interface: &str) -> Result<bool, SceneError> {
+    pub fn works(&self, interface: &str) -> Result<bool, TopologyError> {
         let link = self.inside(|| netlink::link_by_name(interface))?;
         link.map(|link| link.works())
-            .map_err(|cause| SceneError::System { what: format!("looking for {interface}"), cause })
+            .map_err(|cause| TopologyError::System { what: format!("looking for {interface}"), cause })
     }
 }
 
@@ -205,10 +205,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    pub fn new() -> Result<Folder, SceneError> {
+    pub fn new() -> Result<Folder, TopologyError> {
         let room = Room::of_this_process()?;
         let path = room.next_path();
-        let failed = |cause| SceneError::System { what: format!("making {}", path.display()), cause };
+        let failed = |cause| TopologyError::System { what: format!("making {}", path.display()), cause };
         fs::create_dir(&path).map_err(failed)?;
         Ok(Folder { path, _room: room })
     }
@@ -236,22 +236,22 @@ fn counted(text: &str, interface: &str, counter: &str) -> Option<u64> {
     counters.split_whitespace().nth(column)?.parse().ok()
 }
 
-fn ip(namespace: &str, arguments: &[&str]) -> Result<(), SceneError> {
+fn ip(namespace: &str, arguments: &[&str]) -> Result<(), TopologyError> {
     output(Command::new("ip").args(["-n", namespace]).args(arguments), "ip", arguments).map(drop)
 }
 
 /// What a program says. ^C of a terminal does not reach it: this process ends when it has taken back what it did.
-fn output(command: &mut Command, program: &str, arguments: &[&str]) -> Result<String, SceneError> {
+fn output(command: &mut Command, program: &str, arguments: &[&str]) -> Result<String, TopologyError> {
     let line = || format!("{program} {}", arguments.join(" "));
     let output = command.process_group(0).output().map_err(|cause| match missing("ip") {
-        Some(why) if cause.kind() == io::ErrorKind::NotFound => SceneError::NoProgram(why),
-        _ => SceneError::System { what: line(), cause },
+        Some(why) if cause.kind() == io::ErrorKind::NotFound => TopologyError::NoProgram(why),
+        _ => TopologyError::System { what: line(), cause },
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(SceneError::Failed { command: line(), said })
+    Err(TopologyError::Failed { command: line(), said })
 }
 
 #[cfg(test)]
@@ -276,7 +276,7 @@ mod tests {
         let namespace = Namespace::new("line").expect("a namespace");
         let error = namespace.run("no-such-program", &[]).expect_err("it is missing");
         assert_eq!(error.to_string(), "the program no-such-program is missing");
-        assert!(matches!(namespace.run("ip", &["nonsense"]), Err(SceneError::Failed { .. })));
+        assert!(matches!(namespace.run("ip", &["nonsense"]), Err(TopologyError::Failed { .. })));
         assert!(namespace.works("lo").expect("it is there") && namespace.counter("lo", "rx_packets").is_ok());
         assert!(namespace.works("eth99").is_err() && namespace.counter("eth99", "rx_packets").is_err());
     }

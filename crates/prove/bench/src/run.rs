@@ -15,7 +15,7 @@ const JUDGED_TIME: Duration = Duration::from_millis(100);
 
 /// What was asked for, as far as the result depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct Requested {
     /// Packets a second.
     pub rate: Option<f64>,
     /// The line's rate, bit/s.
@@ -23,19 +23,19 @@ pub struct Asked {
 }
 
 impl<P: Default> Run<P> {
-    pub fn sent(parameters: P, sent: Sent, asked: Asked) -> Run<P> {
+    pub fn sent(parameters: P, sent: Sent, requested: Requested) -> Run<P> {
         let rates = Rates::of(&sent.counts, sent.time, 0);
-        let run = Run::new("udp-send", parameters, &sent.counts, rates, sent.time, sent.seen, asked);
+        let run = Run::new("udp-send", parameters, &sent.counts, rates, sent.time, sent.seen, requested);
         Run { flows: Some(sent.flows), ..run }
     }
 
-    pub fn played(parameters: P, played: Played, asked: Asked) -> Run<P> {
+    pub fn played(parameters: P, played: Played, requested: Requested) -> Run<P> {
         let rates = Rates::of(&played.counts, played.time, 0);
-        Run::new("frames", parameters, &played.counts, rates, played.time, played.seen, asked)
+        Run::new("frames", parameters, &played.counts, rates, played.time, played.seen, requested)
     }
 
     /// Of a sink. Its rates are those from the first datagram to the last.
-    pub fn received(parameters: P, received: Received, asked: Asked) -> Run<P> {
+    pub fn received(parameters: P, received: Received, requested: Requested) -> Run<P> {
         let counts = received.counts;
         let rates = received.span.and_then(|span| Rates::of(&counts, span.last - span.first, span.at_first));
         let has_numbers = counts.expected > 0;
@@ -54,7 +54,7 @@ impl<P: Default> Run<P> {
             flows: Some(counts.flows),
             socket_drops: received.socket_drops,
             by_thread: received.by_thread,
-            ..Run::new("udp-recv", parameters, &counts, rates, time, received.seen, asked)
+            ..Run::new("udp-recv", parameters, &counts, rates, time, received.seen, requested)
         }
     }
 
@@ -65,7 +65,7 @@ impl<P: Default> Run<P> {
         rates: Option<Rates>,
         seconds: Duration,
         seen: Seen,
-        asked: Asked,
+        requested: Requested,
     ) -> Run<P> {
         let errors = [
             ("refused", counts.refused),
@@ -85,9 +85,9 @@ impl<P: Default> Run<P> {
             bits_per_second: wire,
             payload_bits_per_second: rates.map(|rates| rates.payload),
             errors: errors.into_iter().filter(|(_, count)| *count > 0).collect(),
-            rate_held: asked.rate.filter(is_judged).map(is_held),
-            line_rate: asked.line_rate,
-            line_share: wire.zip(asked.line_rate).map(|(wire, rate)| wire / rate as f64),
+            rate_held: requested.rate.filter(is_judged).map(is_held),
+            line_rate: requested.line_rate,
+            line_share: wire.zip(requested.line_rate).map(|(wire, rate)| wire / rate as f64),
             cpu: seen.usage.cpus(),
             interrupts_per_second: seen.usage.interrupts_per_second(),
             queues: seen.usage.queues(),
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn loss_is_known_of_numbers_alone() {
         let counts = Counts { packets: 201, wire: 201 * 84, unnumbered: 201, ..Counts::default() };
-        let asked = Asked { rate: None, line_rate: Some(1_000_000_000) };
-        let run = Run::received((), received(counts), asked);
+        let requested = Requested { rate: None, line_rate: Some(1_000_000_000) };
+        let run = Run::received((), received(counts), requested);
         assert_eq!((run.loss, run.lost, run.reordered, run.pps), (None, None, None, Some(100.0)));
         assert_eq!((run.bits_per_second, run.line_share), (Some(67_200.0), Some(0.0000672)));
         let counts = Counts { unnumbered: 0, expected: 400, missing: 100, flows: 2, ended: 1, ..counts };
-        let run = Run::received((), received(counts), Asked::default());
+        let run = Run::received((), received(counts), Requested::default());
         assert_eq!((run.loss, run.lost, run.loss_is_complete), (Some(0.25), Some(100), Some(false)));
         let json = serde_json::to_value(&run).expect("JSON");
         for field in ["name", "parameters", "pps", "bits_per_second", "loss", "cpu", "queues", "intervals"] {
@@ -135,14 +135,14 @@ mod tests {
             flows: 1,
             seen: Seen::default(),
         };
-        let asked = Asked { rate: Some(1000.0), line_rate: None };
-        let held = [985, 995, 1005, 1015, 0].map(|packets| Run::sent((), sent(packets), asked).rate_held);
+        let requested = Requested { rate: Some(1000.0), line_rate: None };
+        let held = [985, 995, 1005, 1015, 0].map(|packets| Run::sent((), sent(packets), requested).rate_held);
         assert_eq!(held, [Some(false), Some(true), Some(true), Some(false), Some(false)]);
-        assert_eq!(Run::sent((), sent(5), Asked::default()).rate_held, None);
+        assert_eq!(Run::sent((), sent(5), Requested::default()).rate_held, None);
         // Of five packets in a second none can be told to have come in time, nor of many in a moment.
-        let slow = Asked { rate: Some(5.0), line_rate: None };
+        let slow = Requested { rate: Some(5.0), line_rate: None };
         assert_eq!(Run::sent((), sent(5), slow).rate_held, None);
         let short = Sent { time: Duration::from_millis(50), ..sent(50) };
-        assert_eq!(Run::sent((), short, asked).rate_held, None);
+        assert_eq!(Run::sent((), short, requested).rate_held, None);
     }
 }

@@ -30,7 +30,7 @@ mod udp_load;
 pub mod verdict;
 pub mod vlan;
 
-use crate::namespace::SceneError;
+use crate::namespace::TopologyError;
 use report::{Fact, LeftOut, Levels};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,13 +55,13 @@ pub enum Error {
     Refused { levels: Levels, why: String },
 }
 
-impl From<SceneError> for Error {
-    fn from(error: SceneError) -> Error {
+impl From<TopologyError> for Error {
+    fn from(error: TopologyError) -> Error {
         match error {
-            SceneError::NotRoot | SceneError::NoProgram(_) | SceneError::Thread(_) => {
+            TopologyError::NotRoot | TopologyError::NoProgram(_) | TopologyError::Thread(_) => {
                 Error::Lacks(error.to_string())
             }
-            SceneError::Failed { .. } | SceneError::System { .. } => match error.way_out() {
+            TopologyError::Failed { .. } | TopologyError::System { .. } => match error.way_out() {
                 Some(way_out) => Error::Lacks(format!("{error}; {way_out}")),
                 None => Error::Failed(error.to_string()),
             },

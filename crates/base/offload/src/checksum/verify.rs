@@ -126,9 +126,9 @@ fn ends(seen: &Dissection, frame: &[u8], packet: &[u8]) -> Option<[u8; 32]> {
             continue;
         }
         let last: &[u8; 16] = match header.routing_type() {
-            0 => header.octets.last_chunk()?,
+            0 => header.bytes.last_chunk()?,
             // RFC 6275 section 6.4, RFC 8754 section 2: the first entry is the last node.
-            2 | 4 => header.octets.get(8..)?.first_chunk()?,
+            2 | 4 => header.bytes.get(8..)?.first_chunk()?,
             _ => return None,
         };
         *addresses.last_chunk_mut()? = *last;

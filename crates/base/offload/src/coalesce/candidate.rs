@@ -183,7 +183,7 @@ pub(super) fn pseudo_header(
 /// What the table knows a flow by: the words of its key, and what tells its link from others.
 pub(super) fn flow_words(flow: &FlowKey, seen: &Dissection, frame: &[u8]) -> [u64; 6] {
     let [a, b, c, d, e] = key_words(flow);
-    let tags = seen.tag_octets(frame).chunks(4);
+    let tags = seen.tag_bytes(frame).chunks(4);
     let tags = tags.fold(0_u64, |all, tag| all << 12 ^ u64::from(word(tag, 0) & 0x0fff));
     let session = seen.pppoe().map_or(0, |pppoe| u64::from(pppoe.session) << 1 | 1);
     [a, b, c, d, e, tags << 17 ^ session]
@@ -201,7 +201,7 @@ pub(super) fn address_words(flow: &FlowKey) -> [u64; 4] {
 
 fn key_words(flow: &FlowKey) -> [u64; 5] {
     let mut words = [0; 5];
-    for (word, octets) in words.iter_mut().zip(flow.octets().as_chunks::<8>().0) {
+    for (word, octets) in words.iter_mut().zip(flow.bytes().as_chunks::<8>().0) {
         *word = u64::from_ne_bytes(*octets);
     }
     words

@@ -141,7 +141,7 @@ fn extension_headers(
         let rest = packet.get(at..).unwrap_or_default();
         let header = extension::Header::parse(kind, rest, rest.len()).map_err(|error| error.at(at))?;
         next = header.next_header();
-        at += header.octets.len();
+        at += header.bytes.len();
     }
     Ok((IpVersion::V6, at, next))
 }

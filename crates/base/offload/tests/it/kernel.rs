@@ -97,7 +97,7 @@ impl Router {
 
     /// Hands a packet to the kernel.
     fn write(&mut self, header: &NetHeader, pieces: &[&[u8]]) {
-        let header = header.octets();
+        let header = header.bytes();
         let pieces: Vec<IoSlice> =
             std::iter::once(&header[..]).chain(pieces.iter().copied()).map(IoSlice::new).collect();
         self.tun.write(&pieces).expect("the kernel takes it");
@@ -245,7 +245,7 @@ fn carry(ends: [&Tun; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) -
             for delivery in coalescer.coalesce(&frames) {
                 let Delivery::Packet(packet) = delivery else { panic!("a packet") };
                 most[1] = most[1].max(packet.segments());
-                let header = packet.header().octets();
+                let header = packet.header().bytes();
                 let pieces = std::iter::once(&header[..]).chain(packet.pieces());
                 ends[far].write(&pieces.map(IoSlice::new).collect::<Vec<_>>())?;
             }

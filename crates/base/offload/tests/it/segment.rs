@@ -295,6 +295,6 @@ fn virtio_headers_read_back_as_written() {
         checksum_start: 34,
         checksum_offset: 16,
     };
-    assert_eq!(NetHeader::parse(&header.octets()), header);
-    assert_eq!(header.octets()[2..4], 54_u16.to_ne_bytes());
+    assert_eq!(NetHeader::parse(&header.bytes()), header);
+    assert_eq!(header.bytes()[2..4], 54_u16.to_ne_bytes());
 }

@@ -19,7 +19,7 @@ fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
         scenario.fragments_per_million = 100_000;
         let mut traffic = scenario.generate(7).expect("valid");
         for turn in 0..300_usize {
-            let frame = traffic.next_frame().octets.to_vec();
+            let frame = traffic.next_frame().bytes.to_vec();
             let dissection = dissect(Link::Ethernet, &frame, frame.len());
             let verified = verify(&frame);
             let Some(network) = dissection.network_offset() else {

@@ -17,7 +17,7 @@ fn paths(key: &HashKey) -> Vec<Toeplitz> {
 fn key(lengths: impl Strategy<Value = usize>) -> impl Strategy<Value = HashKey> {
     lengths
         .prop_flat_map(|length| proptest::collection::vec(any::<u8>(), length))
-        .prop_map(|octets| HashKey::from_octets(&octets).unwrap())
+        .prop_map(|octets| HashKey::from_bytes(&octets).unwrap())
 }
 
 /// Inputs of `N` bytes that start `skew` bytes behind an address with the alignment of the allocation.
@@ -60,7 +60,7 @@ fn each_bit_selects_its_key_window() {
 
 #[test]
 fn a_key_must_cover_ipv6() {
-    let short = HashKey::from_octets(&[1; 39]).unwrap();
+    let short = HashKey::from_bytes(&[1; 39]).unwrap();
     assert_eq!(Toeplitz::new(&short).unwrap_err(), KeyError::TooShort { octets: 39 });
     assert_eq!(short.hash(&[0; 36]), Err(InputTooLong { input: 36, covered: 35 }));
     assert!(short.hash(&[0; 35]).is_ok());
@@ -113,7 +113,7 @@ proptest! {
         input in proptest::collection::vec(any::<u8>(), 0..=256),
     ) {
         let expected = key.hash(&input);
-        prop_assert_eq!(expected.is_ok(), input.len() <= key.octets().len() - 4);
+        prop_assert_eq!(expected.is_ok(), input.len() <= key.bytes().len() - 4);
         for toeplitz in paths(&key) {
             prop_assert_eq!(toeplitz.hash(&input), expected, "{:?}", toeplitz.path());
         }

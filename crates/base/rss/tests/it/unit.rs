@@ -73,7 +73,7 @@ fn ex_types_take_the_addresses_of_the_extension_headers() {
     let ports = &plain.flow.addresses_and_ports()[32..];
     let (source, destination) = plain.flow.addresses().split_at(16);
 
-    assert_eq!(ex.input(&moved, TcpIpv6Ex).octets(), [&home, &routed, ports].concat());
+    assert_eq!(ex.input(&moved, TcpIpv6Ex).bytes(), [&home, &routed, ports].concat());
     let expected = HashKey::MICROSOFT.hash(&[&home, &routed, ports].concat()).unwrap();
     assert_eq!(ex.hash(&moved), (TcpIpv6Ex, expected));
 
@@ -131,12 +131,12 @@ fn narrowed_fields_leave_the_others_out() {
     assert_eq!(unit.fields(TcpIpv4), HashFields::ADDRESSES);
     assert_eq!(unit.hash(&packet), (TcpIpv4, HashKey::MICROSOFT.hash(packet.flow.addresses()).unwrap()));
     set(&mut unit, "tcp4=sn").unwrap();
-    assert_eq!(unit.input(&packet, TcpIpv4).octets(), [10, 0, 0, 1, 0, 80]);
+    assert_eq!(unit.input(&packet, TcpIpv4).bytes(), [10, 0, 0, 1, 0, 80]);
     assert_eq!(unit.hash(&packet).1, HashKey::MICROSOFT.hash(&[10, 0, 0, 1, 0, 80]).unwrap());
     set(&mut unit, "tcp4=sdfn").unwrap();
     assert_eq!(unit.fields(TcpIpv4), HashFields::ADDRESSES_AND_PORTS);
     set(&mut unit, "ip4=s").unwrap();
-    assert_eq!(unit.input(&v4(ICMP), Ipv4).octets(), [10, 0, 0, 1]);
+    assert_eq!(unit.input(&v4(ICMP), Ipv4).bytes(), [10, 0, 0, 1]);
 }
 
 #[test]
@@ -182,7 +182,7 @@ proptest! {
         let (hash_type, hash) = unit.hash(&packet);
         prop_assert!(hash_type == None || types.contains(&hash_type));
         let input = unit.input(&packet, hash_type);
-        prop_assert_eq!(HashKey::MICROSOFT.hash(input.octets()), Ok(hash));
+        prop_assert_eq!(HashKey::MICROSOFT.hash(input.bytes()), Ok(hash));
         prop_assert!(!(packet.fragment && hash_type.has_ports()));
     }
 }

@@ -78,8 +78,8 @@ fn symmetric_key_both_directions() {
 
 #[test]
 fn every_length_up_to_what_the_key_covers() {
-    let octets = HashKey::MICROSOFT.octets().repeat(6);
-    let key = HashKey::from_octets(&octets).unwrap();
+    let octets = HashKey::MICROSOFT.bytes().repeat(6);
+    let key = HashKey::from_bytes(&octets).unwrap();
     let input: Vec<u8> = (0..=255).collect();
     let rows = rows("lengths.csv");
     assert_eq!(rows.len(), 236);

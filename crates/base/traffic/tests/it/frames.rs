@@ -37,20 +37,20 @@ fn every_frame_of_every_scenario_is_valid() -> Result<(), ScenarioError> {
         for number in 0..20_000 {
             let frame = traffic.next_frame();
             let place = format!("{} frame {number}", named.name);
-            let seen = seen(frame.octets);
-            assert_eq!(seen.error(), None, "{place}: {:02x?}", frame.octets);
-            assert!(frame.octets.len() >= 60, "{place} has {} bytes", frame.octets.len());
+            let seen = seen(frame.bytes);
+            assert_eq!(seen.error(), None, "{place}: {:02x?}", frame.bytes);
+            assert!(frame.bytes.len() >= 60, "{place} has {} bytes", frame.bytes.len());
             let (flow, fragment, found) = (frame.flow, seen.fragment(), seen.flow().copied());
             match (flow, fragment) {
                 (Some(_), Fragment::None) => {
                     whole += 1;
-                    assert!(transport_is_right(frame.octets, &seen), "{place}: wrong checksum");
+                    assert!(transport_is_right(frame.bytes, &seen), "{place}: wrong checksum");
                 }
                 (Some(_), _) => fragments += 1,
                 (None, _) => {
                     controls += 1;
                     if seen.stack().contains(Word::Icmpv6) {
-                        assert!(transport_is_right(frame.octets, &seen), "{place}: wrong checksum");
+                        assert!(transport_is_right(frame.bytes, &seen), "{place}: wrong checksum");
                     }
                     continue;
                 }
@@ -80,13 +80,13 @@ fn stacks_are_those_of_the_encapsulation() -> Result<(), ScenarioError> {
     for (name, stack) in expected {
         let mut traffic = Scenario::named(name)?.data_only().generate(5)?;
         let stacks: HashSet<String> =
-            (0..2000).map(|_| seen(traffic.next_frame().octets).stack().to_string()).collect();
+            (0..2000).map(|_| seen(traffic.next_frame().bytes).stack().to_string()).collect();
         let tails = ["ipv4/tcp", "ipv4/udp", "ipv6/tcp", "ipv6/udp"];
         assert_eq!(stacks, tails.map(|tail| format!("{stack}/{tail}")).into(), "{name}");
     }
     let mut mixed = Scenario::named("mixed")?.with_flows(10_000).data_only().generate(5)?;
     let stacks: HashSet<String> =
-        (0..50_000).map(|_| seen(mixed.next_frame().octets).stack().to_string()).collect();
+        (0..50_000).map(|_| seen(mixed.next_frame().bytes).stack().to_string()).collect();
     assert_eq!(stacks.len(), 6 * 4);
     Ok(())
 }
@@ -96,8 +96,8 @@ fn packets(mut traffic: Generator, frames: usize) -> Vec<(u64, Option<u32>, Vec<
     let mut packets = Vec::new();
     for _ in 0..frames {
         let frame = traffic.next_frame();
-        let network = seen(frame.octets).network_offset().unwrap_or(frame.octets.len());
-        packets.push((frame.timestamp_ns, frame.flow, frame.octets[network..].to_vec()));
+        let network = seen(frame.bytes).network_offset().unwrap_or(frame.bytes.len());
+        packets.push((frame.timestamp_ns, frame.flow, frame.bytes[network..].to_vec()));
     }
     packets
 }
@@ -122,8 +122,8 @@ fn fragments_put_together_are_the_packet() -> Result<(), ScenarioError> {
         let mut traffic = scenario.generate(2)?;
         let mut versions = HashSet::new();
         for _ in 0..500 {
-            let first = traffic.next_frame().octets.to_vec();
-            let later = traffic.next_frame().octets.to_vec();
+            let first = traffic.next_frame().bytes.to_vec();
+            let later = traffic.next_frame().bytes.to_vec();
             let (one, two) = (seen(&first), seen(&later));
             assert_eq!((one.fragment(), two.fragment()), (Fragment::First, Fragment::Later));
             let (Some(flow), Some(start)) = (one.flow(), one.transport_offset()) else {
@@ -147,10 +147,10 @@ fn every_subscriber_has_tags_and_session_of_its_own() -> Result<(), ScenarioErro
     let mut traffic = Scenario::named("access")?.with_flows(20_000).data_only().generate(4)?;
     let mut lines = HashMap::new();
     for _ in 0..50_000 {
-        let octets = traffic.next_frame().octets;
+        let octets = traffic.next_frame().bytes;
         let seen = seen(octets);
         let session = seen.pppoe().map(|pppoe| pppoe.session);
-        let line = (seen.tag_octets(octets).to_vec(), octets[6..12].to_vec());
+        let line = (seen.tag_bytes(octets).to_vec(), octets[6..12].to_vec());
         assert_eq!(lines.entry(session).or_insert_with(|| line.clone()), &line);
     }
     assert!(lines.len() > 950, "{} of 1,000 subscribers were heard", lines.len());
@@ -164,7 +164,7 @@ fn discovery_goes_through_its_four_packets() -> Result<(), ScenarioError> {
     let scenario =
         Scenario { control_per_million: 1_000_000, fragments_per_million: 0, ..lively("pppoe-qinq")? };
     let mut traffic = scenario.generate(4)?;
-    let codes: Vec<_> = (0..6).map(|_| seen(traffic.next_frame().octets).pppoe().map(|p| p.code)).collect();
+    let codes: Vec<_> = (0..6).map(|_| seen(traffic.next_frame().bytes).pppoe().map(|p| p.code)).collect();
     let expected = [Code::PADI, Code::PADO, Code::PADR, Code::PADS, Code::SESSION, Code::SESSION];
     assert_eq!(codes, expected.map(Some));
     Ok(())
@@ -175,12 +175,12 @@ fn sizes_are_those_of_untagged_frames_with_fcs() -> Result<(), ScenarioError> {
     for (name, overhead) in [("untagged", 0), ("qinq", 8), ("pppoe-vlan", 12), ("mpls", 8)] {
         let scenario = Scenario { sizes: Sizes::Fixed(594), ..Scenario::named(name)? }.data_only();
         let mut traffic = scenario.generate(1)?;
-        assert!((0..100).all(|_| traffic.next_frame().octets.len() == 594 - 4 + overhead), "{name}");
+        assert!((0..100).all(|_| traffic.next_frame().bytes.len() == 594 - 4 + overhead), "{name}");
     }
     let full = Scenario { sizes: Sizes::Fixed(1518), ..Scenario::named("pppoe")? }.data_only();
-    assert!(full.clone().generate(1)?.next_frame().octets.len() == 1514, "PPPoE stays within the MTU");
+    assert!(full.clone().generate(1)?.next_frame().bytes.len() == 1514, "PPPoE stays within the MTU");
     let baby_jumbo = Scenario { mtu: 1508, ..full };
-    assert_eq!(baby_jumbo.generate(1)?.next_frame().octets.len(), 1522);
+    assert_eq!(baby_jumbo.generate(1)?.next_frame().bytes.len(), 1522);
     Ok(())
 }
 
@@ -188,7 +188,7 @@ fn sizes_are_those_of_untagged_frames_with_fcs() -> Result<(), ScenarioError> {
 fn round_robin_makes_every_frame_a_flow_of_its_own() -> Result<(), ScenarioError> {
     let scenario = Scenario { popularity: Popularity::RoundRobin, ..Scenario::named("pppoe")? };
     let mut traffic = scenario.with_flows(10_000).data_only().generate(1)?;
-    let flows: HashSet<_> = (0..10_000).map(|_| seen(traffic.next_frame().octets).flow().copied()).collect();
+    let flows: HashSet<_> = (0..10_000).map(|_| seen(traffic.next_frame().bytes).flow().copied()).collect();
     assert_eq!(flows.len(), 10_000);
     Ok(())
 }
@@ -200,8 +200,8 @@ fn tcp_segments_of_a_flow_follow_one_another() -> Result<(), ScenarioError> {
     let mut next: HashMap<Option<u32>, u32> = HashMap::new();
     for _ in 0..1000 {
         let frame = traffic.next_frame();
-        let transport = seen(frame.octets).transport_offset().unwrap_or_default();
-        let octets = &frame.octets[transport..];
+        let transport = seen(frame.bytes).transport_offset().unwrap_or_default();
+        let octets = &frame.bytes[transport..];
         let sequence = u32::from_be_bytes([octets[4], octets[5], octets[6], octets[7]]);
         let payload = (octets.len() - 20) as u32;
         let expected = next.insert(frame.flow, sequence.wrapping_add(payload));
@@ -216,7 +216,7 @@ fn digest(name: &str, arrival: Arrival) -> Result<u64, ScenarioError> {
     let mut digest = 0xcbf2_9ce4_8422_2325;
     for _ in 0..10_000 {
         let frame = traffic.next_frame();
-        for octet in frame.timestamp_ns.to_be_bytes().iter().chain(frame.octets) {
+        for octet in frame.timestamp_ns.to_be_bytes().iter().chain(frame.bytes) {
             digest = (digest ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
         }
     }

@@ -126,7 +126,7 @@ impl Walk<'_> {
                 available,
             )),
             Ok(None) => {
-                let error = Error::new(Layer::Ipv6, Field::Length, Rule::Below, 0, header.octets.len());
+                let error = Error::new(Layer::Ipv6, Field::Length, Rule::Below, 0, header.bytes.len());
                 self.note_at(network, error);
                 self.end_at(self.at);
             }
@@ -158,7 +158,7 @@ impl Walk<'_> {
                 self.note(Error::new(Layer::Fragment, Field::Header, Rule::OutOfPlace, 0, 0));
             }
             next = header.next_header();
-            self.at += header.octets.len();
+            self.at += header.bytes.len();
             if kind == Kind::Fragment {
                 let found = header.fragment();
                 if found != Fragment::None {

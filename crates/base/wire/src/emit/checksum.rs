@@ -33,11 +33,11 @@ impl Sum {
     }
 
     fn ipv4_addresses(source: Ipv4Addr, destination: Ipv4Addr) -> Sum {
-        Sum::ZERO.octets(&source.octets()).octets(&destination.octets())
+        Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets())
     }
 
     fn ipv6_addresses(source: Ipv6Addr, destination: Ipv6Addr) -> Sum {
-        Sum::ZERO.octets(&source.octets()).octets(&destination.octets())
+        Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets())
     }
 
     /// Adds a 16-bit word, host order.
@@ -52,7 +52,7 @@ impl Sum {
     /// followed.
     #[inline]
     #[must_use]
-    pub fn octets(self, octets: &[u8]) -> Sum {
+    pub fn bytes(self, octets: &[u8]) -> Sum {
         let (pairs, rest) = octets.as_chunks::<2>();
         let sum = pairs.iter().fold(self.0, |sum, pair| sum + u64::from(u16::from_be_bytes(*pair)));
         match *rest {
@@ -80,7 +80,7 @@ impl Sum {
 
 /// The internet checksum of `octets` (RFC 1071). Over bytes that contain a right checksum it is zero.
 pub fn internet(octets: &[u8]) -> u16 {
-    Sum::ZERO.octets(octets).finish()
+    Sum::ZERO.bytes(octets).finish()
 }
 
 /// Fills in the checksum of a whole transport packet: TCP, UDP, ICMP, ICMPv6 with the internet checksum,
@@ -120,7 +120,7 @@ pub fn fill(
         }
         return Ok(());
     }
-    let checksum = match start.octets(packet).finish() {
+    let checksum = match start.bytes(packet).finish() {
         0 if protocol == IpProtocol::UDP => 0xffff,
         checksum => checksum,
     };
@@ -144,7 +144,7 @@ pub fn is_right(source: IpAddr, destination: IpAddr, protocol: IpProtocol, packe
         IpProtocol::UDP if source.is_ipv4() && packet.get(6..8) == Some(&[0, 0]) => true,
         IpProtocol::TCP | IpProtocol::UDP | IpProtocol::ICMPV6 => {
             Sum::pseudo_header(source, destination, protocol, packet.len())
-                .is_some_and(|sum| sum.octets(packet).finish() == 0)
+                .is_some_and(|sum| sum.bytes(packet).finish() == 0)
         }
         _ => true,
     }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn example_of_rfc_1071_section_3() {
         let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(Sum::ZERO.octets(&octets).folded(), 0xddf2);
+        assert_eq!(Sum::ZERO.bytes(&octets).folded(), 0xddf2);
         assert_eq!(internet(&octets), !0xddf2);
     }
 

@@ -39,7 +39,7 @@ macro_rules! options_header {
             pub fn parse(octets: &'a [u8]) -> Result<$name<'a>, Error> {
                 let header = Header::parse(Kind::$name, octets, octets.len())?;
                 header.check_options()?;
-                let options = header.octets.get(2..).unwrap_or_default();
+                let options = header.bytes.get(2..).unwrap_or_default();
                 Ok($name { next_header: header.next_header(), options })
             }
         }
@@ -92,7 +92,7 @@ impl<'a> Routing<'a> {
             next_header: header.next_header(),
             routing_type: header.routing_type(),
             segments_left: header.segments_left(),
-            data: header.octets.get(4..).unwrap_or_default(),
+            data: header.bytes.get(4..).unwrap_or_default(),
         })
     }
 }
@@ -126,7 +126,7 @@ impl Fragment {
     /// Reads the header at the start of `octets`. Error: not whole. Reserved bits are not kept.
     pub fn parse(octets: &[u8]) -> Result<Fragment, Error> {
         let header = Header::parse(Kind::Fragment, octets, octets.len())?;
-        let field = match *header.octets {
+        let field = match *header.bytes {
             [_, _, high, low, ..] => u16::from_be_bytes([high, low]),
             _ => 0,
         };
@@ -173,7 +173,7 @@ impl<'a> Authentication<'a> {
     /// Reads the header at the start of `octets`. Errors: not whole, a length below 12.
     pub fn parse(octets: &'a [u8]) -> Result<Authentication<'a>, Error> {
         let header = Header::parse(Kind::Authentication, octets, octets.len())?;
-        let (spi, sequence, icv) = match *header.octets {
+        let (spi, sequence, icv) = match *header.bytes {
             [_, _, _, _, a, b, c, d, e, f, g, h, ref icv @ ..] => {
                 (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]), icv)
             }

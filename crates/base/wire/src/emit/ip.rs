@@ -91,14 +91,14 @@ impl Emit for Ipv4<'_> {
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13;
         let (source, destination) = (self.source.octets(), self.destination.octets());
         let sum = Sum::ZERO
-            .octets(&[version_length, self.traffic_class])
+            .bytes(&[version_length, self.traffic_class])
             .word(self.total_length)
             .word(self.identification)
             .word(flags | self.fragment_offset)
-            .octets(&[self.ttl, self.protocol.0])
-            .octets(&source)
-            .octets(&destination)
-            .octets(self.options);
+            .bytes(&[self.ttl, self.protocol.0])
+            .bytes(&source)
+            .bytes(&destination)
+            .bytes(self.options);
         let octets = place(Layer::Ipv4, self.length(), buffer)?.put(&[version_length, self.traffic_class]);
         let octets = octets.u16(self.total_length).u16(self.identification).u16(flags | self.fragment_offset);
         let octets = octets.put(&[self.ttl, self.protocol.0]).u16(sum.finish());

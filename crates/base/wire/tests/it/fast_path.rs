@@ -11,7 +11,7 @@ use std::fmt::Debug;
 /// All that a dissection tells.
 fn told(seen: &Dissection, frame: &[u8]) -> impl Debug + PartialEq {
     let places = (seen.network_offset(), seen.transport_offset(), seen.fragment());
-    let link = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_octets(frame).to_vec());
+    let link = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_bytes(frame).to_vec());
     let pppoe = (seen.pppoe(), seen.ppp_protocol(), seen.is_snap());
     let ip = (seen.flow().copied(), seen.has_ipv4_options(), seen.extensions());
     (seen.stack(), seen.error().copied(), places, link, pppoe, ip)

@@ -39,7 +39,7 @@ fn check(frame: &[u8], wire_length: usize, seen: &Dissection) -> Result<(), Test
     prop_assert!(seen.tags(frame).count() <= tags);
     let whole = seen.error().is_none();
     prop_assert!(!whole || seen.tags(frame).count() == tags);
-    prop_assert!(!whole || seen.tag_octets(frame).len() == (4 * tags).saturating_sub(2));
+    prop_assert!(!whole || seen.tag_bytes(frame).len() == (4 * tags).saturating_sub(2));
     prop_assert!(seen.stack().words().count() <= 12 + tags);
     prop_assert_eq!(seen.pppoe().is_some(), seen.pppoe().map(|pppoe| pppoe.code.to_string()).is_some());
     prop_assert!(seen.extension_headers(frame).count() <= frame.len() / 8);

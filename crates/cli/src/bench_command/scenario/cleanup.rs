@@ -6,7 +6,7 @@
 
 use super::pps;
 use crate::output::{CommandResult, Outcome};
-use bench::{SceneError, namespace};
+use bench::{TopologyError, namespace};
 use rustix::process::getppid;
 use std::io::{Read, Write, stdin};
 use std::os::unix::process::CommandExt;
@@ -31,18 +31,18 @@ pub struct Process(Child);
 
 impl Process {
     /// Starts it. `journal`: what of it was changed by `rxlane bench pps` is restored, too.
-    pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Process, SceneError> {
+    pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Process, TopologyError> {
         let mut command = Command::new(rxlane);
         command.args(["bench", COMMAND, &process::id().to_string()]);
         journal.into_iter().for_each(|journal| {
-            command.arg("--journal").arg(journal);
+            command.arg("--state-dir").arg(journal);
         });
         // What a terminal sends to its programs is for the scenario.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.current_dir("/");
         command.spawn().map(Process).map_err(|cause| {
             let what = "starting a process that tidies up when this one is killed".to_owned();
-            SceneError::System { what, cause }
+            TopologyError::System { what, cause }
         })
     }
 }
@@ -75,7 +75,7 @@ pub struct CleanupArguments {
 
     /// Folder of the journal of changes
     #[arg(long, value_name = "FOLDER")]
-    journal: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
 }
 
 impl CleanupArguments {
@@ -91,7 +91,7 @@ impl CleanupArguments {
             }
             namespace::sweep(self.scenario.unsigned_abs(), PATIENCE);
             clear_programs();
-            if let Some(journal) = self.journal {
+            if let Some(journal) = self.state_dir {
                 pps::restore_quietly(&journal);
             }
         }

@@ -1,6 +1,7 @@
 //! `rxlane bench pps`: in namespaces, or on a physical NIC.
 
 use super::{Common, OnNic, failed};
+use crate::arguments::StateArguments;
 use crate::bench_command::send::address;
 use crate::output::{CommandResult, Outcome, Output};
 use bench::scenario::pps::interface::PpsInterface;
@@ -8,9 +9,8 @@ use bench::scenario::pps::{Pps, undo};
 use bench::udp::PORT;
 use clap::builder::NonEmptyStringValueParser;
 use format::printable;
-use service::StateDir;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -65,9 +65,8 @@ pub struct PpsArguments {
     #[arg(long, requires = "undo")]
     force: bool,
 
-    /// Folder of the journal of changes
-    #[arg(long, value_name = "FOLDER", hide = true)]
-    journal: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateArguments,
 
     #[command(flatten)]
     common: Common,
@@ -86,7 +85,7 @@ fn group(text: &str) -> Result<Group, String> {
 
 impl PpsArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let journal = self.journal.unwrap_or_else(|| PathBuf::from(StateDir::DEFAULT));
+        let journal = self.state.folder().path().to_owned();
         if self.undo {
             return restore(out, &journal, self.force);
         }

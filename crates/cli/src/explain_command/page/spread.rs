@@ -52,7 +52,7 @@ pub fn charts(report: &Report) -> Markup {
             ul.legend {
                 li { span.key.even {} "up to the mean" }
                 li { span.key.excess {} "above the mean" }
-                @if unknown { li { span.key.unknown {} "queue not told by the profile" } }
+                @if unknown { li { span.key.unknown {} "queue not known to the profile" } }
             }
             @if unknown && queues.placed() > 0 {
                 p.aside { "Mean, busiest over mean and effective queues are those of the "

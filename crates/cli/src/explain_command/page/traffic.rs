@@ -213,7 +213,7 @@ pub fn pppoe(report: &Report) -> Markup {
                     } @else {
                         (thousands(pppoe.sessions as u64)) " distinct "
                         (if pppoe.sessions == 1 { "session" } else { "sessions" })
-                        ", told apart by session id, stations and tags."
+                        ", distinguished by session id, stations and tags."
                     }
                 }
                 (frames_by("code", &codes, total, CODES))

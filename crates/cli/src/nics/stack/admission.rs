@@ -47,11 +47,16 @@ pub fn mtu_needed(profile: &Profile, class: &FrameClass) -> Option<u32> {
     Some(high)
 }
 
-pub fn print(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<()> {
+pub fn print(out: &mut Output, stack: &Stack, profile: &Profile, is_verbose: bool) -> io::Result<()> {
     let large = format!("MTU {LARGE_MTU}");
     let mut rows =
         vec![["frames let in", "bytes", "MTU 1500", &large, "needs MTU"].map(str::to_owned).to_vec()];
-    for class in classes(stack) {
+    // By default the frame of the stack, and what is refused or unknown at one of the MTUs.
+    let is_plain = |class: &FrameClass| {
+        [USUAL_MTU, LARGE_MTU].iter().all(|mtu| matches!(admitted(profile, class, *mtu), Ok((true, _))))
+    };
+    let classes = classes(stack).into_iter().enumerate();
+    for (_, class) in classes.filter(|(place, class)| is_verbose || *place == 0 || !is_plain(class)) {
         let cell = |mtu| match admitted(profile, &class, mtu) {
             Ok((true, _)) => "yes".to_owned(),
             Ok((false, 0)) => "no".to_owned(),
@@ -67,18 +72,12 @@ pub fn print(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<(
         ]);
     }
     table(out, &rows)?;
-    remarks(out, stack, profile)
+    remarks(out, stack, profile, is_verbose)
 }
 
-fn remarks(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<()> {
-    if let Some(follows) = profile.text(schema::FRAME_FOLLOWS) {
-        writeln!(out)?;
-        paragraph(out, "  ", &format!("The limits follow {follows}."), Style::new())?;
-    }
-    let limit = limit_key(profile, stack.tpids());
-    if let Some(note) = profile.claim(limit).and_then(|claim| claim.note.as_deref()) {
-        writeln!(out)?;
-        paragraph(out, "  ", &format!("{}: {note}", limit.label), Style::new())?;
+fn remarks(out: &mut Output, stack: &Stack, profile: &Profile, is_verbose: bool) -> io::Result<()> {
+    if is_verbose {
+        limits(out, stack, profile)?;
     }
     let own = classes(stack).into_iter().next();
     if let Some(mtu) = own.as_ref().and_then(|own| mtu_needed(profile, own)) {
@@ -88,6 +87,20 @@ fn remarks(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<()>
         );
         writeln!(out)?;
         paragraph(out, "  ", &remedy, HEAD)?;
+    }
+    Ok(())
+}
+
+/// What the limits follow, and what is noted of them.
+fn limits(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<()> {
+    if let Some(follows) = profile.text(schema::FRAME_FOLLOWS) {
+        writeln!(out)?;
+        paragraph(out, "  ", &format!("The limits follow {follows}."), Style::new())?;
+    }
+    let limit = limit_key(profile, stack.tpids());
+    if let Some(note) = profile.claim(limit).and_then(|claim| claim.note.as_deref()) {
+        writeln!(out)?;
+        paragraph(out, "  ", &format!("{}: {note}", limit.label), Style::new())?;
     }
     Ok(())
 }

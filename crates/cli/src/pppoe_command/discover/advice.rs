@@ -1,6 +1,7 @@
 //! What to do when nobody answered, and what to know when somebody did.
 
 use super::report::Report;
+use format::quoted;
 use kernel::netlink::Link;
 use link::frame_size::needed_mtu;
 use pppoe::discovery::PLAIN_PAYLOAD;
@@ -94,10 +95,9 @@ fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String
     let needed = needed_mtu(agreed.into(), &encapsulation);
     if needed > parent.mtu {
         advice.push(format!(
-            "packets of {agreed} bytes need an MTU of {needed} on {name}, which has {}: `ip link set {name} mtu {needed}`",
+            "packets of {agreed} bytes need an MTU of {needed} on {name}, which has {}: `ip link set {quoted_name} mtu {needed}`",
             parent.mtu,
-            name = parent.name
-        ));
+            name = parent.name, quoted_name = quoted(&parent.name)));
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Report {
     interface: String,
     /// As an encapsulation is written; `none`.
     pub vlans: String,
-    pub asked: Asked,
+    pub asked: Query,
     seconds: u64,
     pub sent: usize,
     /// Who answered, in the order of the first answers.
@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Asked {
+pub struct Query {
     /// Empty for any.
     pub service: String,
     pub ac: Option<String>,
@@ -114,7 +114,7 @@ impl Report {
             schema: "rxlane.pppoe-discover/1",
             interface: parent.name.clone(),
             vlans: vlans.to_string(),
-            asked: Asked {
+            asked: Query {
                 service: asked.service.clone(),
                 ac: asked.ac.as_ref().map(|pin| pin.to_string().trim_matches('"').to_owned()),
                 max_payload: Some(asked.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),

@@ -6,6 +6,7 @@ use super::{cpus, name, named, numbers, percent};
 use doctor::Report;
 use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
+use format::quoted;
 use format::thousands;
 use parts::{cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause};
 
@@ -119,9 +120,8 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              CPU arrives there without its outer tag, at the wrong interface."
         ),
         Fact::StrippedForSteering { name: stacked } => format!(
-            "{stacked} carries encapsulated traffic in tagged frames, which the device does not spread. Steering with an XDP cpumap would spread it, and needs the tags that the device strips now: `rxlane steer up {name} \
-             --disable-rxvlan` keeps them in. Nothing has to be changed until then."
-        ),
+            "{stacked} carries encapsulated traffic in tagged frames, which the device does not spread. Steering with an XDP cpumap would spread it, and needs the tags that the device strips now: `rxlane steer up {quoted_name} \
+             --disable-rxvlan` keeps them in. Nothing has to be changed until then.", quoted_name = quoted(name)),
 
         Fact::PppoeUnhashed { device } => format!(
             "PPPoE arrives on {name}, and {device} cannot hash it: its parser stops at the PPPoE header, so that every \

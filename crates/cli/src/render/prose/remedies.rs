@@ -3,6 +3,7 @@
 use super::{cpus, name};
 use doctor::facts::{Effect, Forecast};
 use doctor::finding::{Finding, Remedy};
+use format::quoted;
 use host::System;
 
 const NETISR: &str = "IP, firewall and forwarding leave the CPU of the queue, which still takes off the PPPoE header. What \
@@ -54,8 +55,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                     if *native { " The driver runs XDP programs itself." } else { "" }
                 ),
                 format!(
-                    "Flows are distributed to CPUs as with RPS, and the first CPU does less for each frame. `rxlane steer down {name}` undoes it."
-                ),
+                    "Flows are distributed to CPUs as with RPS, and the first CPU does less for each frame. `rxlane steer down {quoted_name}` undoes it.", quoted_name = quoted(name)),
             );
         }
         Effect::Netisr => (
@@ -113,9 +113,8 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::RingUnknown => (
             format!(
-                "a longer receive ring: how long it is and may be, the text does not say; paste `ethtool -g {name}` for a \
-                 command"
-            ),
+                "a longer receive ring: how long it is and may be, the text does not say; paste `ethtool -g {quoted_name}` for a \
+                 command", quoted_name = quoted(name)),
             "Longer bursts survive; a CPU that is too slow fills any ring.",
         ),
         Effect::FreeBsdRing { node } => (
@@ -254,9 +253,8 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::AttachNative => (
             format!(
-                "the program attached natively: `ip link set dev {name} xdpgeneric off`, then its loader in native mode (a \
-                 program can be attached in one of the two at a time)"
-            ),
+                "the program attached natively: `ip link set dev {quoted_name} xdpgeneric off`, then its loader in native mode (a \
+                 program can be attached in one of the two at a time)", quoted_name = quoted(name)),
             "The receiving CPU no longer allocates a socket buffer for each frame. How much that saves the text does not say.",
         ),
         Effect::Backlog { now } => (

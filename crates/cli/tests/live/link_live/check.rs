@@ -29,7 +29,7 @@ fn check(ends: &Ends, parent: &str, link: &str, mtu: &str, about: &str) -> (Stri
 
 fn envelope(ends: &Ends, side: Side, arguments: &[&str]) {
     let mut command = ends.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
-    command.arg("envelope").args(arguments).args(["--journal", &ends.journal()]);
+    command.arg("envelope").args(arguments).args(["--state-dir", &ends.state()]);
     let output = command.output().expect("it runs");
     assert_eq!(code(&output), 0, "{}", said(&output));
 }
@@ -82,7 +82,7 @@ fn a_parent_that_is_a_link_takes_no_further_tags() {
     assert!(said(&refused).contains("sub0 is itself a link (ad:100,q:200 over wan0)"), "{}", said(&refused));
     // Nor an envelope: super-packets are no frames.
     let mut over = ends.namespace(Side::Near).command(env!("CARGO_BIN_EXE_rxlane"));
-    over.args(["envelope", "up", LINK, "--header", "8", "--journal", &ends.journal()]);
+    over.args(["envelope", "up", LINK, "--header", "8", "--state-dir", &ends.state()]);
     let refused = over.output().expect("it runs");
     assert_eq!(code(&refused), 1, "{}", said(&refused));
     assert!(said(&refused).contains("virtio headers"), "{}", said(&refused));

@@ -43,7 +43,7 @@ impl Daemon {
         let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).output();
     }
 
-    fn wait_until_gone(&self) {
+    fn wait_until_removed(&self) {
         wait_until("the process ends", || !self.is_there());
     }
 }
@@ -83,7 +83,7 @@ fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
                 let down = ends.rxlane(side, &["down", LINK]);
                 assert_eq!(code(&down), 0, "{}", said(&down));
                 assert!(!ends.has(side, LINK));
-                daemon.wait_until_gone();
+                daemon.wait_until_removed();
             }
             ends.assert_nothing_left();
         }
@@ -148,7 +148,7 @@ fn one_that_was_killed_is_recognised() {
     let daemon = Daemon::up(&ends, Side::Near, "q:35", &[]);
     daemon.kill();
     wait_until("the interface goes", || !ends.has(Side::Near, LINK));
-    daemon.wait_until_gone();
+    daemon.wait_until_removed();
     let status = ends.rxlane(Side::Near, &["status", LINK]);
     assert_eq!(code(&status), 1, "{}", said(&status));
     assert!(said(&status).contains("was killed"), "{}", said(&status));
@@ -173,7 +173,7 @@ fn what_happens_to_it_stands_in_its_log() {
     ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
     wait_until("it is told", || logged().contains("wan0 is down: sub0 has no carrier"));
     ends.ip(Side::Near, &["link", "del", PARENT]);
-    daemon.wait_until_gone();
+    daemon.wait_until_removed();
     let logged = logged();
     for line in logged.lines().skip(1) {
         let (time, said) = line.split_once(' ').expect("a time");
@@ -181,7 +181,7 @@ fn what_happens_to_it_stands_in_its_log() {
         assert!(form == "0000-00-00T00:00:00Z" && !said.is_empty(), "{line}");
     }
     assert!(logged.starts_with("before\n") && !logged.contains("is up over"), "{logged}");
-    assert!(logged.contains("sub0 is gone") && logged.contains("rxlane: wan0 was removed"), "{logged}");
+    assert!(logged.contains("sub0 is removed") && logged.contains("rxlane: wan0 was removed"), "{logged}");
     ends.assert_nothing_left();
 }
 
@@ -193,7 +193,7 @@ fn it_ends_with_its_network_namespace() {
     let name = ends.namespace(Side::Near).name();
     let deleted = Command::new("ip").args(["netns", "del", name]).output().expect("it runs");
     assert!(deleted.status.success(), "{}", said(&deleted));
-    daemon.wait_until_gone();
+    daemon.wait_until_removed();
     let logged = fs::read_to_string(&log).expect("a log");
     assert!(logged.contains("the network namespace was deleted: sub0 ends"), "{logged}");
     ends.assert_nothing_left();

@@ -98,13 +98,8 @@ impl Ends {
         self.folder.path()
     }
 
-    fn state(&self) -> String {
+    pub fn state(&self) -> String {
         self.folder.path().join("state").display().to_string()
-    }
-
-    /// The folder in which envelopes are noted.
-    pub fn journal(&self) -> String {
-        self.folder.path().join("journal").display().to_string()
     }
 
     pub fn ip(&self, side: Side, arguments: &[&str]) -> String {
@@ -136,9 +131,6 @@ impl Ends {
     pub fn rxlane(&self, side: Side, arguments: &[&str]) -> Output {
         let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
         command.arg("link").args(arguments).args(["--state", &self.state()]).env("COLUMNS", "80");
-        if arguments.first() == Some(&"check") {
-            command.args(["--journal", &self.journal()]);
-        }
         command.output().expect("it runs")
     }
 

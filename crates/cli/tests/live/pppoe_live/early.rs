@@ -243,7 +243,7 @@ fn who_is_to_be_disconnected_is_asked_for_in_words() {
     assert!(!client.said().contains("closed"), "{}", client.said());
     // The only one needs no name.
     let output = line.far(&["disconnect", "--user", "alice"]);
-    assert!(code(&output) == 0 && said(&output).contains("1 session told to end"), "{}", said(&output));
+    assert!(code(&output) == 0 && said(&output).contains("1 session: end requested"), "{}", said(&output));
     client.hear("disconnected by the operator", 1);
 }
 

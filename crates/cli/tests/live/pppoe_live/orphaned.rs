@@ -83,7 +83,7 @@ fn a_former_process_that_cannot_go_on_tells_the_subscribers() {
     drop((successor, reader));
     let (code, told) = first.ended();
     assert!(code == 1 && told.contains("this process cannot go on: there is an interface pppoe0"), "{told}");
-    assert!(told.contains("subscribers were told to connect again"), "{told}");
+    assert!(told.contains("subscribers were disconnected (PADT)"), "{told}");
     let (_, told) = client.ended();
     assert!(told.contains("PADT") && told.contains("is being shut down"), "{told}");
     let account = fs::read_to_string(&accounts).expect("accounts");

@@ -25,7 +25,7 @@ fn a_takeover_is_not_noticed() {
     assert!(code == 0 && said.ends_with("Another process goes on with the sessions.\n"), "{said}");
     stream.carry(1 << 20);
     line.ping(&line.near, GATEWAY, 1492);
-    assert!(second.said().contains("1 session taken over, 0 told to connect again"), "{}", second.said());
+    assert!(second.said().contains("1 session taken over, 0 disconnected (PADT)"), "{}", second.said());
     assert_eq!(line.status("ppp0")["session_id"], id);
     assert!(!client.said().contains("closed"), "{}", client.said());
     let concentrator = line.concentrator();
@@ -47,7 +47,7 @@ fn a_takeover_with_another_address_says_so() {
     let accounts = line.text("accounts");
     let second = line.serve(&["--local", "10.64.0.99", "--takeover", "--accounting", &accounts]);
     assert_eq!(first.ended().0, 0);
-    assert!(second.said().contains("0 sessions taken over, 1 told to connect again"), "{}", second.said());
+    assert!(second.said().contains("0 sessions taken over, 1 disconnected (PADT)"), "{}", second.said());
     const CHANGED: &str = "the concentrator was restarted: the address of the concentrator changed from 10.64.0.1 to 10.64.0.99";
     client.hear(CHANGED, 1);
     second.hear(CHANGED, 1);

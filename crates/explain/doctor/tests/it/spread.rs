@@ -31,7 +31,7 @@ fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 /// 4,000 frames of a named scenario.
 fn scenario(name: &str, flows: u32) -> Vec<u8> {
     let mut generator = traffic::Scenario::named(name).unwrap().with_flows(flows).generate(7).unwrap();
-    let frames: Vec<Vec<u8>> = (0..4000).map(|_| generator.next_frame().octets.to_vec()).collect();
+    let frames: Vec<Vec<u8>> = (0..4000).map(|_| generator.next_frame().bytes.to_vec()).collect();
     pcap(frames.iter().map(Vec::as_slice))
 }
 

@@ -11,7 +11,7 @@ pub struct FeatureLine<'a> {
     /// Whether it is on.
     pub on: bool,
     /// Whether it is on as far as the administrator decides (`[requested on]` where something else keeps it off).
-    pub wanted: bool,
+    pub requested: bool,
     /// Whether nobody can change it.
     pub fixed: bool,
     /// Whether it is listed as a part of the one above.
@@ -66,12 +66,12 @@ fn feature_line(line: &str) -> Option<FeatureLine<'_>> {
     let mut words = state.split(' ');
     let on = switch(words.next()?)?;
     let rest = state.split_once(' ').map_or("", |(_, rest)| rest);
-    let wanted = match rest {
+    let requested = match rest {
         "[requested on]" => true,
         "[requested off]" => false,
         _ => on,
     };
-    Some(FeatureLine { name, on, wanted, fixed: rest == "[fixed]", part: line.starts_with('\t') })
+    Some(FeatureLine { name, on, requested, fixed: rest == "[fixed]", part: line.starts_with('\t') })
 }
 
 fn switch(word: &str) -> Option<bool> {
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn features_have_short_names_and_parts() {
-        let line = |name, on, part| FeatureLine { name, on, wanted: on, fixed: false, part };
+        let line = |name, on, part| FeatureLine { name, on, requested: on, fixed: false, part };
         let (tso, parts) = feature(FEATURES, "tso").expect("listed");
         assert_eq!(tso, line("tcp-segmentation-offload", true, false));
-        let ipv6 = FeatureLine { wanted: true, ..line("tx-tcp6-segmentation", false, true) };
+        let ipv6 = FeatureLine { requested: true, ..line("tx-tcp6-segmentation", false, true) };
         let mangleid = line("tx-tcp-mangleid-segmentation", false, true);
         assert_eq!(parts, [line("tx-tcp-segmentation", true, true), mangleid, ipv6]);
         for name in ["gro", "rx-gro", "generic-receive-offload"] {

@@ -82,7 +82,7 @@ impl Present {
     }
 
     /// The present value as commands, for a message.
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         match &self.former {
             Some(former) => former.to_string(),
             None => "a value that no command makes".to_owned(),
@@ -176,9 +176,9 @@ fn read_feature(
     ethtool(tree, &["-k", interface.as_str()], name.as_str(), |text| {
         let (feature, parts) = output::feature(text, name.as_str())?;
         let parts = parts.iter().filter(|part| !part.fixed);
-        let parts = parts.filter_map(|part| Some(setting(part.name.parse().ok()?, part.wanted)));
+        let parts = parts.filter_map(|part| Some(setting(part.name.parse().ok()?, part.requested)));
         let parts: Vec<Setting> = parts.collect();
-        let former = if parts.is_empty() { vec![setting(name.clone(), feature.wanted)] } else { parts };
+        let former = if parts.is_empty() { vec![setting(name.clone(), feature.requested)] } else { parts };
         Some(Present { former: Some(Former(former)), in_effect: feature.on == on })
     })
 }

@@ -176,7 +176,7 @@ impl Table {
 
     fn whole_key(&self) -> Option<HashKey> {
         let key: HashKey = self.key.parse().ok()?;
-        let is_closed = self.part != Part::Key || key.octets().len() >= SHORTEST_KEY;
+        let is_closed = self.part != Part::Key || key.bytes().len() >= SHORTEST_KEY;
         is_closed.then_some(key)
     }
 }

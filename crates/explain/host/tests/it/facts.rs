@@ -166,7 +166,7 @@ impl Facts {
             let former = reta.former().map(|fact| fact.value.entries.len());
             let (is, line) = (reta.get(), reta.quote().line);
             let entries: Vec<String> = is.entries.iter().map(u32::to_string).collect();
-            let key = is.key.as_ref().map(|key| key.octets().len());
+            let key = is.key.as_ref().map(|key| key.bytes().len());
             self.note(format!(
                 "{name} reta: {} rings, {}, key {key:?}, {:?} @{line}",
                 is.rings,

@@ -71,7 +71,7 @@ fn frames(scenario: &str, count: usize) -> Vec<Vec<u8>> {
     scenario.control_per_million = 20_000;
     scenario.fragments_per_million = 20_000;
     let mut traffic = scenario.generate(3).expect("a generator");
-    (0..count).map(|_| traffic.next_frame().octets.to_vec()).collect()
+    (0..count).map(|_| traffic.next_frame().bytes.to_vec()).collect()
 }
 
 /// Bytes, full length and time of every frame of a capture.
@@ -98,7 +98,7 @@ fn frames_arrive_octet_for_octet_with_every_tag() {
         let tagged = |frame: &&Vec<u8>| matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);
         assert_eq!((sampled.frames, sampled.dropped, sampled.end), (2000, 0, End::Frames), "{scenario}");
         assert_eq!(sampled.tags, sent.iter().filter(tagged).count() as u64, "{scenario}");
-        assert_eq!(sampled.octets, sent.iter().map(|frame| frame.len() as u64).sum::<u64>());
+        assert_eq!(sampled.bytes, sent.iter().map(|frame| frame.len() as u64).sum::<u64>());
         let read = read(file);
         for ((octets, length, _), frame) in read.iter().zip(&sent) {
             assert_eq!((octets, *length as usize), (frame, frame.len()), "{scenario}");
@@ -126,7 +126,7 @@ fn long_frames_are_cut_and_keep_their_length() {
 fn a_sample_ends_with_its_octets_or_its_time() {
     let Some(namespace) = pair() else { return };
     let sent = vec![[7_u8; 84]; 400];
-    let octets = Limits { octets: 24 + 250 * 100 + 99, ..limits(1000) };
+    let octets = Limits { bytes: 24 + 250 * 100 + 99, ..limits(1000) };
     let (sampled, file) = sample_during(&namespace, &octets, || {
         namespace.send("out0", &sent).expect("sent");
     });

@@ -87,7 +87,7 @@ pub(super) fn land(
             .generate(seed)
             .map_err(|error| FileError::of(key, error.to_string()))?;
         for flow in 0..traffic.flows as usize {
-            take(generator.next_frame().octets, flow)?;
+            take(generator.next_frame().bytes, flow)?;
         }
     } else {
         for (at, flow) in traffic.flow.iter().enumerate() {

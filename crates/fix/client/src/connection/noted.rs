@@ -14,7 +14,7 @@ impl Connection {
     /// Writes down how it stands, for who asks.
     pub(super) fn note(&mut self) {
         let status = self.client.status(self.clock.now());
-        let wanted = &self.start.wanted;
+        let request = &self.start.request;
         let session = status.session.as_ref();
         // What was agreed to is no address of this machine where that has IPv6 turned off.
         let has = |family| self.network.as_ref().is_some_and(|network| network.has(family));
@@ -24,8 +24,8 @@ impl Connection {
         let open = session.filter(|_| status.phase == Phase::Open);
         let noted = SessionStatus {
             schema: SCHEMA.to_owned(),
-            interface: wanted.name.clone(),
-            parent: wanted.parent.clone(),
+            interface: request.name.clone(),
+            parent: request.parent.clone(),
             vlans: self.vlans.to_string(),
             phase: status.phase.name().to_owned(),
             session_id: session.map(|session| session.session),

@@ -3,6 +3,7 @@
 use super::preparation::framed;
 use super::{Connection, Event, Over, Tell};
 use crate::error::Error;
+use format::quoted;
 use kernel::netlink::{self, Change, Link};
 use link::frame_size::needed_mtu;
 use link::pppoe::kernel::random;
@@ -45,7 +46,8 @@ impl Connection {
         if before.mtu >= needed && self.parent.mtu < needed {
             let Link { name, mtu, .. } = &self.parent;
             tell(&Event::Remark(format!(
-                "the MTU of {name} is {mtu} now; the longest packets need {needed}: `ip link set {name} mtu {needed}`"
+                "the MTU of {name} is {mtu} now; the longest packets need {needed}: `ip link set {quoted_name} mtu {needed}`",
+                quoted_name = quoted(name)
             )));
         }
         let own = self.parent.mac.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What is looked at before a client begins: room for its packets, a free name.
 
 use super::Start;
+use format::quoted;
 use kernel::netlink::{self, Link};
 use kernel::tun::TunError;
 use link::Error;
@@ -32,9 +33,10 @@ pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, E
     let Some(shorter) = shorter else { return Err(Error::mtu_too_large(wanted, parent, &encapsulation)) };
     start.config.discovery.max_payload = shorter;
     Ok(Some(format!(
-        "{name} has an MTU of {}, in which packets of {shorter} bytes have room behind tags and PPPoE: `ip link set {name} mtu \
+        "{name} has an MTU of {}, in which packets of {shorter} bytes have room behind tags and PPPoE: `ip link set {quoted_name} mtu \
          {needed}` makes room for {wanted}",
-        parent.mtu
+        parent.mtu,
+        quoted_name = quoted(name)
     )))
 }
 

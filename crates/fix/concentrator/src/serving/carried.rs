@@ -193,7 +193,7 @@ impl Routes {
         range: &Range,
         own: Option<Ipv4Addr>,
     ) -> Result<Vec<Network>, (Network, Refusal)> {
-        let all: Vec<Ipv4Addr> = range.beside().take(BESIDE + 1).collect();
+        let all: Vec<Ipv4Addr> = range.remainder().take(BESIDE + 1).collect();
         let is_free = |address: &Ipv4Addr| Some(*address) == own || self.is_nobodys(*address);
         let is_free = all.len() <= BESIDE && all.iter().all(is_free);
         if let Some(network) = range.enclosing().filter(|_| is_free)
@@ -228,7 +228,7 @@ impl Routes {
                 match self.interface_of(network)? {
                     Some(interface) if interface == self.interface => Ok(()),
                     Some(interface) if Some(interface) == self.former => {
-                        netlink::add_route_beside(&route).or_else(|refusal| {
+                        netlink::append_route(&route).or_else(|refusal| {
                             // It stands behind the former one already.
                             let is_there = refusal.error.raw_os_error() == Some(libc::EEXIST);
                             if is_there { Ok(()) } else { Err(refusal) }

@@ -29,7 +29,7 @@ use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
 use service::Instances;
 use service::control::{ControlError, Lock, Server};
 use service::memory;
-use service::process::wait_until_gone;
+use service::process::wait_until_removed;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
@@ -90,7 +90,7 @@ impl Prepared {
             Registry::least(config.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
         )?;
         let (path, registry) =
-            if former.is_some() { Subscribers::beside(&config)? } else { Subscribers::up(&config)? };
+            if former.is_some() { Subscribers::standby(&config)? } else { Subscribers::up(&config)? };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
         let refused =
@@ -248,7 +248,7 @@ impl Prepared {
     /// Gives the interface the name that the other process's had; what is not as wanted.
     fn rename(&mut self, name: &str) -> Vec<Event> {
         // That of a process which was killed may still be on its way out.
-        wait_until_gone(name);
+        wait_until_removed(name);
         let own = netlink::link_by_index(self.serving.path.index()).map(|link| link.name);
         let unnamed = match self.serving.path.rename(name) {
             Ok(false) => return Vec::new(),
@@ -281,7 +281,7 @@ fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatu
         Ok(former) => Ok(Some(former)),
         Err(ControlError::None { .. }) => Ok(None),
         Err(ControlError::Killed { .. }) => {
-            wait_until_gone(&start.name);
+            wait_until_removed(&start.name);
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -289,14 +289,14 @@ fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatu
 }
 
 /// What the interface of a process is called beside that of another one.
-pub(super) fn beside(pid: u32) -> String {
+pub(super) fn standby_name(pid: u32) -> String {
     format!("rxlane-{pid}")
 }
 
 fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
     let sessions = start.config.caps.sessions as usize;
     subscribers::Config {
-        name: if is_beside { beside(std::process::id()) } else { start.name.clone() },
+        name: if is_beside { standby_name(std::process::id()) } else { start.name.clone() },
         parent: start.parent.clone(),
         vlans: start.vlans.clone(),
         addresses: addresses(&start.config),

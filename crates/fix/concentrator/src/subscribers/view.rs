@@ -3,7 +3,7 @@
 use super::registry::Table;
 use super::slots::{Key, Observation, Owner};
 use link::Dropped;
-use link::framing::{Form, Framing, ip_length, ip_of_ppp, octets_of, version, word};
+use link::framing::{Form, Framing, bytes_of, ip_length, ip_of_ppp, version, word};
 use link::lines::Lines;
 use link::mss::Clamp;
 use offload::{NetHeader, Prefix};
@@ -270,7 +270,7 @@ fn put_front(front: &mut [u8; FRONT], view: &View, key: &Key) -> usize {
     put(&key.peer().0);
     put(&view.table.local().0);
     for tag in key.vlans.tags() {
-        put(&octets_of(tag));
+        put(&bytes_of(tag));
     }
     put(&EtherType::PPPOE_SESSION.0.to_be_bytes());
     let [high, low] = key.id().to_be_bytes();

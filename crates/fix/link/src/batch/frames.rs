@@ -20,7 +20,7 @@ pub(crate) struct Frame<O = ()> {
     /// Frames on the line, more than one of a super-packet that the kernel or the card takes apart.
     pub(crate) count: u32,
     /// Bytes on the line of all of them, without FCS.
-    pub(crate) octets: u32,
+    pub(crate) bytes: u32,
     pub(crate) owner: O,
 }
 
@@ -68,7 +68,7 @@ impl<O: Copy> Frames<O> {
     pub(crate) fn push(&mut self, head: usize, rest: Range<usize>, count: u32, octets: u32, owner: O) {
         let start = self.used;
         self.used += head;
-        self.list.push(Frame { head: start..self.used, rest, count, octets, owner });
+        self.list.push(Frame { head: start..self.used, rest, count, bytes: octets, owner });
     }
 
     pub(crate) fn clear(&mut self) {

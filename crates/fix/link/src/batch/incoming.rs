@@ -150,7 +150,7 @@ impl<O: Copy> Incoming<O> {
             if header.is_super_packet() {
                 return (ahead + 1, Some(Alone::InSlot(start..start + length, header)));
             }
-            match prepare(line, self.ring.octets_mut(start, length), header) {
+            match prepare(line, self.ring.bytes_mut(start, length), header) {
                 Ok(Prepared { looked_at, inner, owner }) => self.places.push(Place {
                     looked_at: (start + looked_at.start, start + looked_at.end),
                     inner: (start + inner.start, start + inner.end),
@@ -167,7 +167,7 @@ impl<O: Copy> Incoming<O> {
     /// Puts the frames together and writes them.
     fn deliver<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), Stopped> {
         let ring = &self.ring;
-        let octets = |(start, end): (usize, usize)| ring.octets(start, end - start);
+        let octets = |(start, end): (usize, usize)| ring.bytes(start, end - start);
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
         for (frame, place) in frames.iter_mut().zip(&self.places) {
             *frame = octets(place.looked_at);
@@ -194,7 +194,7 @@ impl<O: Copy> Incoming<O> {
                 Delivery::Packet(packet) => write_packet(tun, line, packet, frames),
                 Delivery::Frame(number) => {
                     let inner = places.get(*number).map(|place| octets(place.inner)).unwrap_or_default();
-                    write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(inner)])
+                    write(tun, &[IoSlice::new(&NetHeader::default().bytes()), IoSlice::new(inner)])
                 }
             };
             match (written, &delivery) {
@@ -225,7 +225,7 @@ impl<O: Copy> Incoming<O> {
     ) -> Result<(), Stopped> {
         let (frame, header) = match alone {
             None => return Ok(()),
-            Some(Alone::InSlot(range, header)) => (self.ring.octets_mut(range.start, range.len()), header),
+            Some(Alone::InSlot(range, header)) => (self.ring.bytes_mut(range.start, range.len()), header),
             Some(Alone::InQueue) => match in_queue(&self.ring, &mut self.buffer).map_err(Stopped::Parent)? {
                 Arrival::Frame(received) => (received.frame, received.header),
                 Arrival::Lost(why) => {
@@ -305,7 +305,7 @@ fn write_packet<F: Lines>(
             first.get(..ethernet::Header::LENGTH).unwrap_or_default()
         }
     };
-    let header = behind(packet.header(), front.len()).octets();
+    let header = behind(packet.header(), front.len()).bytes();
     let mut pieces = [IoSlice::new(&[]); PIECES];
     let mut count = 0;
     let all = [&header[..], front].into_iter().chain(packet.pieces());
@@ -331,7 +331,7 @@ fn take<F: Lines>(
         let unpadded = inner.end as u64;
         let packet = frame.get(inner).unwrap_or_default();
         line.framing.received(owner, unpadded);
-        write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])
+        write(tun, &[IoSlice::new(&NetHeader::default().bytes()), IoSlice::new(packet)])
             .inspect_err(|_| line.stays(owner, unpadded))?;
         line.counters.delivered(1);
         line.counters.received.add(1, length as u64);
@@ -351,14 +351,14 @@ fn take<F: Lines>(
             _ => false,
         };
     if is_taken {
-        let told = behind(header, before).octets();
+        let told = behind(header, before).bytes();
         if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
             line.counters.delivered(1);
             line.counters.received.add(1, length as u64);
             return Ok(());
         }
     }
-    take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)
+    take_apart(line, tun, &NetHeader::default().bytes(), &header, packet, headers)
         .inspect_err(|_| line.stays(owner, unpadded))?;
     line.counters.received.add(1, length as u64);
     Ok(())
@@ -407,7 +407,7 @@ mod tests {
             for number in 0..20 {
                 let (packet, mut head) = (segment(number), Head::new());
                 let rest = far.encapsulate(&packet, &mut head).expect("a frame");
-                transmit.send(&[&[head.octets(), rest].concat()]).expect("sent");
+                transmit.send(&[&[head.bytes(), rest].concat()]).expect("sent");
             }
             let line = line(framing, 1600);
             let (taken, alone) = incoming.collect(&line);
@@ -415,9 +415,9 @@ mod tests {
             let (ring, places) = (&incoming.ring, &incoming.places);
             let frames: Vec<&[u8]> = places
                 .iter()
-                .map(|place| ring.octets(place.looked_at.0, place.looked_at.1 - place.looked_at.0))
+                .map(|place| ring.bytes(place.looked_at.0, place.looked_at.1 - place.looked_at.0))
                 .collect();
-            let whole = ring.octets(0, 4 << 20).as_ptr_range();
+            let whole = ring.bytes(0, 4 << 20).as_ptr_range();
             let mut deliveries = incoming.coalescer.coalesce(&frames);
             let Some(Delivery::Packet(packet)) = deliveries.next() else { panic!("no packet") };
             assert_eq!((packet.segments(), deliveries.next().is_none()), (20, true));

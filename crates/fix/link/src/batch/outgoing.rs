@@ -270,12 +270,12 @@ impl<O: Copy + Default> Outgoing<O> {
         }
         let frame = self.read.get(range.clone()).unwrap_or_default();
         framing.encapsulate(frame, &mut self.head)?;
-        let head = self.head.octets();
+        let head = self.head.bytes();
         let room = self.frames.room();
         let mut length = 0;
         if self.way.has_header() {
             if let Some(place) = room.first_chunk_mut() {
-                *place = behind(*header, head.len() - ADDRESSES).octets();
+                *place = behind(*header, head.len() - ADDRESSES).bytes();
                 length = NetHeader::LENGTH;
             }
         }
@@ -383,7 +383,7 @@ mod tests {
         if let Some([.., high, low]) = front.get_mut(..) {
             (*high, *low) = (8, 0);
         }
-        [&header.octets()[..], &front, &headers, &[7; PAYLOAD]].concat()
+        [&header.bytes()[..], &front, &headers, &[7; PAYLOAD]].concat()
     }
 
     #[test]

@@ -160,20 +160,20 @@ impl Ring {
             return None;
         }
         front.copy_within(TAG_LENGTH.., 0);
-        *front.last_chunk_mut()? = crate::framing::octets_of(tag);
+        *front.last_chunk_mut()? = crate::framing::bytes_of(tag);
         header.checksum_start = header.checksum_start.saturating_add(TAG_LENGTH as u16);
         Some(Slot::Frame { start, length: length + TAG_LENGTH, header })
     }
 
     /// Bytes of the ring, of frames that [`Ring::look`] has shown and that are not released.
     #[inline]
-    pub(crate) fn octets(&self, start: usize, length: usize) -> &[u8] {
+    pub(crate) fn bytes(&self, start: usize, length: usize) -> &[u8] {
         self.mapping.bytes(start, length)
     }
 
     /// The same, to be changed.
     #[inline]
-    pub(crate) fn octets_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
         self.mapping.bytes_mut(start, length)
     }
 

@@ -276,7 +276,7 @@ impl Scene {
             let mut head = Head::new();
             let rest = self.far_framing.encapsulate(&plain, &mut head).expect("a frame");
             let padding = if number % 3 == 0 { &[0; 9][..] } else { &[] };
-            let pieces = [head.octets(), rest, padding].map(IoSlice::new);
+            let pieces = [head.bytes(), rest, padding].map(IoSlice::new);
             rustix::io::writev(&self.far_sender, &pieces).expect("sent");
         }
         let until = Instant::now() + PATIENCE;
@@ -306,7 +306,7 @@ impl Scene {
         let (near, far) = (self.line.framing.local(), self.far_framing.local());
         let mut found: Streams = BTreeMap::new();
         for (packet, size, kind) in packets {
-            let header = packet.header(self.before(), *size, *kind).octets();
+            let header = packet.header(self.before(), *size, *kind).bytes();
             let front = self.front(near, far, &packet.octets);
             let pieces = [&header[..], &front, &packet.octets].map(IoSlice::new);
             rustix::io::writev(&self.interface, &pieces).expect("sent");

@@ -79,19 +79,19 @@ fn send_messages<F: Lines>(
     let list = frames.list();
     let mut takes_super_packets = true;
     for frame in list {
-        line.framing.sent(frame.owner, frame.count.into(), frame.octets.into());
+        line.framing.sent(frame.owner, frame.count.into(), frame.bytes.into());
     }
     let pieces = |at: usize| list.get(at).map(|frame| frames.pieces(frame, read)).unwrap_or_default();
     let sent = |range: Range<usize>| {
         for frame in list.get(range).unwrap_or_default() {
-            line.counters.sent.add(frame.count.into(), frame.octets.into());
+            line.counters.sent.add(frame.count.into(), frame.bytes.into());
         }
     };
     parent::send_all(socket, messages, list.len(), pieces, sent, |at, why| {
         let Some(frame) = list.get(at) else { return };
         takes_super_packets &= frame.count == 1 || why != Dropped::ParentRefused;
         line.counters.dropped(why, frame.count.into());
-        line.framing.stayed(frame.owner, false, frame.count.into(), frame.octets.into());
+        line.framing.stayed(frame.owner, false, frame.count.into(), frame.bytes.into());
         line.framing.dropped(frame.owner, false, frame.count.into());
     });
     takes_super_packets

@@ -186,7 +186,7 @@ impl Open {
             };
             self.put(pieces, address, first.wrapping_add(count));
             count += 1;
-            octets += u64::from(frame.octets);
+            octets += u64::from(frame.bytes);
         }
         let end = first.wrapping_add(count);
         let flushed = self.flush(end);

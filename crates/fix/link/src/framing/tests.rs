@@ -63,7 +63,7 @@ fn handed_over(framing: &Framing, version: IpVersion, payload: &[u8]) -> Vec<u8>
 fn on_the_wire(framing: &Framing, handed_over: &[u8]) -> Vec<u8> {
     let mut head = Head::new();
     let rest = framing.encapsulate(handed_over, &mut head).expect("framed");
-    [head.octets(), rest].concat()
+    [head.bytes(), rest].concat()
 }
 
 fn frame(link: &str, version: IpVersion, payload: &[u8]) -> Vec<u8> {
@@ -216,7 +216,7 @@ fn a_packet_that_pppoe_cannot_count_is_refused() {
     let mut packet = vec![0x45; 65_533];
     let mut head = Head::new();
     assert!(framing.encapsulate(&packet, &mut head).is_ok());
-    assert_eq!(head.octets()[18..20], [0xff, 0xff]);
+    assert_eq!(head.bytes()[18..20], [0xff, 0xff]);
     packet.push(0);
     assert_eq!(framing.encapsulate(&packet, &mut head), Err(Dropped::TooLong));
     assert_eq!(framing.encapsulate(&[0x50; 40], &mut head), Err(Dropped::IpVersion));

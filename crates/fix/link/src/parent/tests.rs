@@ -123,7 +123,7 @@ pub(crate) fn send_with_header(interface: u32, header: &NetHeader, frame: &[u8])
     let socket = Packet::open_blocking()?;
     socket.turn_on(Flag::NetHeader)?;
     socket.bind_to_send(interface)?;
-    let octets = header.octets();
+    let octets = header.bytes();
     rustix::io::writev(&socket, &[IoSlice::new(&octets), IoSlice::new(frame)])?;
     Ok(())
 }

@@ -15,7 +15,7 @@
 //!
 //! RFC 2516 sections 4 to 7.
 
-use super::filter::{Wanted, program};
+use super::filter::{FrameSet, program};
 use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
 use crate::parent::{self, Admission};
@@ -57,7 +57,7 @@ pub struct ControlFrame<'b> {
     pub stage: Stage,
     /// From the PPPoE header to the end of the frame, padding included.
     pub payload: &'b [u8],
-    /// When the kernel received it, since 1970 by the clock that can be set; `None` unless [`ControlSocket::tell_times`].
+    /// When the kernel received it, since 1970 by the clock that can be set; `None` unless [`ControlSocket::enable_timestamps`].
     pub time: Option<Duration>,
 }
 
@@ -104,7 +104,7 @@ impl ControlSocket {
     /// Opens it on the interface of this number and MAC address, in the network namespace of the calling thread, for the lines
     /// of `vlans`.
     pub fn open(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
-        let program = program(Wanted::Control, local, &vlans);
+        let program = program(FrameSet::Control, local, &vlans);
         ControlSocket::with(program, interface, local, vlans)
     }
 
@@ -132,14 +132,14 @@ impl ControlSocket {
 
     /// Receives what is for this MAC address from now on: another one, since the interface has got it, or the first.
     pub fn set_local(&mut self, local: MacAddress) -> io::Result<()> {
-        self.socket.set_filter(&program(Wanted::Control, local, &self.vlans))?;
+        self.socket.set_filter(&program(FrameSet::Control, local, &self.vlans))?;
         self.local = local;
         Ok(())
     }
 
     /// From now on frames have the time at which the kernel received them. It costs every frame that the machine receives a
     /// look at the clock.
-    pub fn tell_times(&self) -> io::Result<()> {
+    pub fn enable_timestamps(&self) -> io::Result<()> {
         self.socket.turn_on(Flag::Timestamps)
     }
 
@@ -313,7 +313,7 @@ impl Outbox {
         self.push(&destination.0);
         self.push(&source.0);
         for tag in vlans.tags() {
-            self.push(&crate::framing::octets_of(tag));
+            self.push(&crate::framing::bytes_of(tag));
         }
         let ethertype = match stage {
             Stage::Discovery => EtherType::PPPOE_DISCOVERY,

@@ -11,7 +11,7 @@ use wire::ethernet::{EtherType, MacAddress};
 
 /// Which frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FrameSet {
     /// Discovery, and what in a session is neither IP nor compressed.
     Control,
     /// IP in a session; and compressed protocol fields, which who receives refuses and counts.
@@ -19,7 +19,7 @@ pub enum Wanted {
 }
 
 /// The program for frames to `local` on the lines of `vlans`.
-pub fn program(wanted: Wanted, local: MacAddress, vlans: &VlanPattern) -> Vec<Instruction> {
+pub fn program(frames: FrameSet, local: MacAddress, vlans: &VlanPattern) -> Vec<Instruction> {
     let mut program = Program::received();
     match vlans {
         VlanPattern::Any => program.any_tags(Vlans::MOST),
@@ -29,8 +29,8 @@ pub fn program(wanted: Wanted, local: MacAddress, vlans: &VlanPattern) -> Vec<In
         }
     }
     program.load_behind(0);
-    match wanted {
-        Wanted::Control => {
+    match frames {
+        FrameSet::Control => {
             let session = program.label();
             program.equals(EtherType::PPPOE_SESSION.0, To::Label(session), To::Next);
             program.equals(EtherType::PPPOE_DISCOVERY.0, To::Next, To::Refuse);
@@ -42,7 +42,7 @@ pub fn program(wanted: Wanted, local: MacAddress, vlans: &VlanPattern) -> Vec<In
             program.destination(local, To::Next, To::Refuse);
             ppp_protocol(&mut program, To::Refuse, To::Refuse, To::Accept);
         }
-        Wanted::Data => {
+        FrameSet::Data => {
             program.equals(EtherType::PPPOE_SESSION.0, To::Next, To::Refuse);
             program.destination(local, To::Next, To::Refuse);
             ppp_protocol(&mut program, To::Accept, To::Accept, To::Refuse);
@@ -57,9 +57,9 @@ mod tests {
 
     #[test]
     fn every_jump_reaches() {
-        for wanted in [Wanted::Control, Wanted::Data] {
+        for frames in [FrameSet::Control, FrameSet::Data] {
             for pattern in ["any", "none", "35", "*.*.*.*", "1.2.3.4"] {
-                let program = program(wanted, MacAddress([2; 6]), &pattern.parse().expect("a pattern"));
+                let program = program(frames, MacAddress([2; 6]), &pattern.parse().expect("a pattern"));
                 assert!(program.len() < 250, "{pattern}: {}", program.len());
             }
         }

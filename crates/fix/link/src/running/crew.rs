@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 /// The workers. They end when this does.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Workers {
     threads: Vec<JoinHandle<()>>,
     /// Workers end when this is closed.
     work: Option<UnixStream>,
@@ -27,18 +27,18 @@ struct Report {
     failures: Sender<PathError>,
 }
 
-impl Crew {
+impl Workers {
     /// Starts a thread for each.
     ///
     /// # Errors
     ///
     /// There are no more threads or descriptors.
-    pub fn start<L: Send + 'static>(workers: Vec<(Box<dyn DataPath<L>>, L)>) -> io::Result<Crew> {
+    pub fn start<L: Send + 'static>(workers: Vec<(Box<dyn DataPath<L>>, L)>) -> io::Result<Workers> {
         let (work, end) = UnixStream::pair()?;
         let (bell, ring) = UnixStream::pair()?;
         let (sender, failures) = channel();
         let mut crew =
-            Crew { threads: Vec::new(), work: Some(work), bell, _ring: ring.try_clone()?, failures };
+            Workers { threads: Vec::new(), work: Some(work), bell, _ring: ring.try_clone()?, failures };
         for (number, (path, line)) in (1..).zip(workers) {
             let end = end.try_clone()?;
             let report = Report { ring: ring.try_clone()?, failures: sender.clone() };
@@ -64,7 +64,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         drop(self.work.take());
         for thread in self.threads.drain(..) {
@@ -74,7 +74,7 @@ impl Drop for Crew {
     }
 }
 
-impl AsFd for Crew {
+impl AsFd for Workers {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }

@@ -42,7 +42,7 @@ fn frames(framing: &Framing, local: MacAddress, peer: MacAddress) -> Vec<Vec<u8>
         };
         let mut head = Head::new();
         let rest = framing.encapsulate(&plain, &mut head).expect("a frame");
-        frames.push([head.octets(), rest].concat());
+        frames.push([head.bytes(), rest].concat());
     }
     frames
 }

@@ -48,7 +48,7 @@ impl End {
     }
 
     /// Whether this end closed it because it was asked to.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         matches!(self, End::Asked | End::Session(Closed::Asked))
     }
 

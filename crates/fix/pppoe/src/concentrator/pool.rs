@@ -36,7 +36,7 @@ impl Range {
     }
 
     /// What [`Range::enclosing`] has beside these addresses, lowest first.
-    pub fn beside(&self) -> impl Iterator<Item = Ipv4Addr> {
+    pub fn remainder(&self) -> impl Iterator<Item = Ipv4Addr> {
         let (first, last) = (self.first.to_bits(), self.last.to_bits());
         let host_bits = u32::MAX.checked_shr((first ^ last).leading_zeros()).unwrap_or(0);
         let behind = (last..last | host_bits).map(|bits| bits + 1);
@@ -422,7 +422,7 @@ mod tests {
         ] {
             let range: Range = range.parse().unwrap();
             assert_eq!(range.enclosing().unwrap().to_string(), network);
-            let all: Vec<_> = range.beside().map(|address| address.to_string()).collect();
+            let all: Vec<_> = range.remainder().map(|address| address.to_string()).collect();
             assert!(all.len() == 254 || all.join(" ") == beside, "{all:?}");
         }
     }

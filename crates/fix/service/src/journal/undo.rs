@@ -69,7 +69,7 @@ impl fmt::Display for Undone {
                 f,
                 "left alone, since somebody changed it after rxlane ({setting}): it is now {}; forced, it \
                  becomes {former}",
-                present.shown()
+                present.to_text()
             ),
             Outcome::Renamed { to } => {
                 write!(f, "left alone, since the interface is now called {to}: {former}")

@@ -103,7 +103,7 @@ fn what_a_driver_rounds_is_put_back_and_what_it_keeps_is_an_error() {
     else {
         panic!("nothing done")
     };
-    assert!(!after.in_effect && after.shown() == "ethtool -G eth0 rx 1008", "{after:?}");
+    assert!(!after.in_effect && after.to_text() == "ethtool -G eth0 rx 1008", "{after:?}");
     journal.undo(false).expect("undone");
     assert_eq!(machine.read("state/ring"), "256");
 

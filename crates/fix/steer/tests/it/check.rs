@@ -1,7 +1,7 @@
 //! What `check` says of machines, from the texts of their tools.
 
 use host::text::Reader;
-use rxlane_steer::check::{Check, Checked, Known, Wish, check};
+use rxlane_steer::check::{Check, Checked, Known, Request, check};
 use rxlane_steer::classes::Choice;
 use rxlane_steer::facts::{Level, MtuFits, Tagged, What};
 use rxlane_steer::look::{Look, Sampled};
@@ -62,8 +62,8 @@ fn look(text: &str) -> Look {
     Look { snapshot: reader.finish(), traffic: None, sampled: Sampled::NotPermitted }
 }
 
-fn wish(interface: &str) -> Wish {
-    Wish {
+fn request(interface: &str) -> Request {
+    Request {
         interface: interface.to_owned(),
         cpus: None,
         generic: false,
@@ -72,9 +72,9 @@ fn wish(interface: &str) -> Wish {
     }
 }
 
-fn checked(text: &str, wish: &Wish) -> Checked {
+fn checked(text: &str, request: &Request) -> Checked {
     let known = Known { online: vec![0, 1, 2, 3], forwards: true, ..Known::default() };
-    check(wish, &look(text), &known).expect("an answer")
+    check(request, &look(text), &known).expect("an answer")
 }
 
 fn fact(check: &Check, about: &str) -> (Level, What) {
@@ -92,7 +92,7 @@ const VLAN: &str = "3: eth0.35@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 
 #[test]
 fn a_hot_queue_of_an_i350_is_explained() {
     let Checked { check, plan, classes, stripping } =
-        checked(&router("igb", "8086:1521", 1500, "off", ""), &wish("eth0"));
+        checked(&router("igb", "8086:1521", 1500, "off", ""), &request("eth0"));
     assert!(check.possible, "{:?}", check.facts);
     assert!(check.frames == Some(100_000) && !check.steered && check.status.is_none());
     assert_eq!((check.driver.as_deref(), check.profile.as_deref()), (Some("igb"), Some("i350")));
@@ -116,14 +116,14 @@ fn a_hot_queue_of_an_i350_is_explained() {
     assert_eq!(check.recommendation.answer, Answer::Rps, "{:?}", check.recommendation);
     let eight = Known { online: (0..8).collect(), forwards: true, ..Known::default() };
     let text = router("igb", "8086:1521", 1500, "off", "");
-    let check = rxlane_steer::check::check(&wish("eth0"), &look(&text), &eight).expect("an answer").check;
+    let check = rxlane_steer::check::check(&request("eth0"), &look(&text), &eight).expect("an answer").check;
     assert_eq!(check.recommendation.answer, Answer::Steer, "{:?}", check.recommendation);
 }
 
 #[test]
 fn the_model_expects_what_the_costs_that_were_counted_allow() {
     let text = router("igb", "8086:1521", 1500, "off", "");
-    let found = checked(&text, &wish("eth0")).check.expected.expect("the model was asked");
+    let found = checked(&text, &request("eth0")).check.expected.expect("the model was asked");
     let (rps, steer) = (found.rps.expect("RPS"), found.steer.expect("steering"));
     // 5,070 over 2,090 and over 1,790.
     assert!((2.2..2.6).contains(&rps.times) && (2.6..3.0).contains(&steer.times), "{found:?}");
@@ -137,11 +137,11 @@ fn the_model_expects_what_the_costs_that_were_counted_allow() {
 
 #[test]
 fn what_was_not_counted_is_unknown_to_the_model() {
-    let found = checked(&router("veth", "8086:1521", 1500, "off", ""), &wish("eth0")).check.expected;
+    let found = checked(&router("veth", "8086:1521", 1500, "off", ""), &request("eth0")).check.expected;
     let found = found.expect("RPS is known");
     assert!(found.steer.is_none() && found.rps.is_some(), "{found:?}");
     assert!(found.assumptions.iter().any(|clause| clause.contains("unknown")), "{found:?}");
-    let generic = Wish { generic: true, ..wish("eth0") };
+    let generic = Request { generic: true, ..request("eth0") };
     let found = checked(&router("igb", "8086:1521", 1500, "off", ""), &generic).check.expected;
     assert!(found.expect("RPS is known").steer.is_none());
 }
@@ -149,31 +149,33 @@ fn what_was_not_counted_is_unknown_to_the_model() {
 #[test]
 fn tags_that_would_be_lost_stop_it_unless_they_are_kept() {
     let text = router("igb", "8086:1521", 1500, "on", VLAN);
-    let refused = checked(&text, &wish("eth0"));
+    let refused = checked(&text, &request("eth0"));
     let tags = |tagged, disable| What::TagsStripped { set: "rxvlan", fixed: false, tagged, disable };
     assert_eq!(fact(&refused.check, "tags"), (Level::Stops, tags(Tagged::Devices, false)));
     assert!(!refused.check.possible && !refused.check.lacks());
-    let agreed = checked(&text, &Wish { disable_rxvlan: true, ..wish("eth0") });
+    let agreed = checked(&text, &Request { disable_rxvlan: true, ..request("eth0") });
     assert!(agreed.check.possible, "{:?}", agreed.check.facts);
     assert_eq!(agreed.stripping, ["rxvlan"]);
     // Without anything tagged there is nothing to lose, and it is said.
-    let untagged = checked(&router("igb", "8086:1521", 1500, "on", ""), &wish("eth0"));
+    let untagged = checked(&router("igb", "8086:1521", 1500, "on", ""), &request("eth0"));
     assert!(untagged.check.possible);
     assert_eq!(fact(&untagged.check, "tags"), (Level::Note, tags(Tagged::Unseen, false)));
 }
 
 #[test]
 fn drivers_that_cannot_are_told_with_the_way_out() {
-    let check = checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &wish("eth0")).check;
+    let check = checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &request("eth0")).check;
     assert_eq!(fact(&check, "driver").0, Level::Stops);
     assert!(check.lacks() && !check.is_yes());
-    let generic =
-        checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &Wish { generic: true, ..wish("eth0") })
-            .check;
+    let generic = checked(
+        &router("e1000e", "8086:10d3", 1500, "off", ""),
+        &Request { generic: true, ..request("eth0") },
+    )
+    .check;
     assert!(generic.possible, "{:?}", generic.facts);
-    let jumbo = checked(&router("igc", "8086:15f3", 1508, "off", ""), &wish("eth0")).check;
+    let jumbo = checked(&router("igc", "8086:15f3", 1508, "off", ""), &request("eth0")).check;
     assert_eq!(fact(&jumbo, "mtu"), (Level::Stops, What::Mtu(1508, MtuFits::UpTo("igc", 1500))));
-    let unknown = checked(&router("fancy", "ffff:0001", 1500, "off", ""), &wish("eth0")).check;
+    let unknown = checked(&router("fancy", "ffff:0001", 1500, "off", ""), &request("eth0")).check;
     assert_eq!(fact(&unknown, "driver").0, Level::Unknown);
     assert_eq!(fact(&unknown, "attaching").0, Level::Unknown);
     assert!(unknown.possible);
@@ -182,7 +184,7 @@ fn drivers_that_cannot_are_told_with_the_way_out() {
 #[test]
 fn what_stands_on_a_device_is_steered_there() {
     let text = router("igb", "8086:1521", 1500, "off", VLAN);
-    let check = checked(&text, &wish("eth0.35")).check;
+    let check = checked(&text, &request("eth0.35")).check;
     let above = What::Above { ppp: false, below: Some("eth0".to_owned()) };
     assert_eq!(fact(&check, "place"), (Level::Stops, above));
 }
@@ -190,7 +192,7 @@ fn what_stands_on_a_device_is_steered_there() {
 #[test]
 fn an_old_kernel_is_told() {
     let text = router("igb", "8086:1521", 1500, "off", "").replace("Linux 6.12.9", "Linux 5.4.0");
-    let check = checked(&text, &wish("eth0")).check;
+    let check = checked(&text, &request("eth0")).check;
     assert_eq!(fact(&check, "kernel"), (Level::Stops, What::KernelTooOld("5.4.0".to_owned())));
     assert!(check.lacks());
 }

@@ -3,7 +3,7 @@
 //! A process with namespaces has a folder in `/run`, which is locked as long as it lives, however it ends. Everything else has
 //! the name of that folder. So whoever gets the lock of another's folder removes all of it.
 
-use super::{SceneError, give_back};
+use super::{TopologyError, give_back};
 use host::setting::Tree;
 use kernel::file::Lock;
 use kernel::netns::{self, NAMES};
@@ -39,7 +39,7 @@ pub struct Room {
 
 impl Room {
     /// That of this process, made where there is none; the first time what killed ones left is removed.
-    pub fn of_this_process() -> Result<Arc<Room>, SceneError> {
+    pub fn of_this_process() -> Result<Arc<Room>, TopologyError> {
         static ROOM: Mutex<Weak<Room>> = Mutex::new(Weak::new());
         static SWEPT: Once = Once::new();
         SWEPT.call_once(sweep_all);
@@ -47,7 +47,7 @@ impl Room {
         if let Some(room) = room.upgrade() {
             return Ok(room);
         }
-        let failed = |cause| SceneError::System { what: format!("making a folder in {FOLDERS}"), cause };
+        let failed = |cause| TopologyError::System { what: format!("making a folder in {FOLDERS}"), cause };
         let made = Arc::new(Room::make(std::process::id()).map_err(failed)?);
         *room = Arc::downgrade(&made);
         Ok(made)

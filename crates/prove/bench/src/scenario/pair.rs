@@ -4,7 +4,7 @@ use super::Error;
 use super::design::levels;
 use super::report::LeftOut;
 use crate::installed;
-use crate::namespace::{Namespace, SceneError};
+use crate::namespace::{Namespace, TopologyError};
 use kernel::cpu::CpuSet;
 use std::net::Ipv4Addr;
 
@@ -29,7 +29,7 @@ impl Pair {
         (far, far_interface): (&str, &str),
         queues: u16,
         mtu: u16,
-    ) -> Result<Pair, SceneError> {
+    ) -> Result<Pair, TopologyError> {
         let pair = Pair { near: Namespace::new(near)?, far: Namespace::new(far)? };
         pair.near.veth(near_interface, (&pair.far, far_interface), queues, mtu)?;
         Ok(pair)
@@ -75,7 +75,7 @@ pub(crate) fn without_8021q(needs: &str) -> Result<Vec<LeftOut>, Error> {
     let pair = Pair::new(1, 1500)?;
     match pair.near.ip(&["link", "add", "link", WAN, "name", "tag0", "type", "vlan", "id", "1"]) {
         Ok(()) => Ok(Vec::new()),
-        Err(SceneError::Failed { said, .. }) => {
+        Err(TopologyError::Failed { said, .. }) => {
             let why = format!("no 8021q here: the kernel makes no VLAN devices ({said})");
             Ok(vec![LeftOut { levels: levels(needs), why }])
         }
@@ -87,7 +87,7 @@ pub(crate) fn without_8021q(needs: &str) -> Result<Vec<LeftOut>, Error> {
 pub(crate) fn is_possible(programs: &[&str]) -> Result<(), Error> {
     // Whoever is not root can do nothing about the rest.
     if !rustix::process::geteuid().is_root() {
-        return Err(SceneError::NotRoot.into());
+        return Err(TopologyError::NotRoot.into());
     }
     let missing = link::privilege::missing();
     if !missing.is_empty() {

@@ -1,7 +1,7 @@
 //! Programs in namespaces.
 
 use super::Error;
-use crate::namespace::SceneError;
+use crate::namespace::TopologyError;
 use crate::supervise::{ThreadError, started};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ fn command_line(command: &Command) -> String {
 
 /// A program does not start: it is not there, or the machine has no more of something.
 fn not_started(command: &Command, cause: io::Error) -> Error {
-    SceneError::System { what: command_line(command), cause }.into()
+    TopologyError::System { what: command_line(command), cause }.into()
 }
 
 /// A program that runs until this is dropped. ^C of a terminal does not reach it.
@@ -61,7 +61,7 @@ impl Running {
             return Err(failed(command, "it has no output"));
         };
         // It may say more than a pipe holds, and must not wait for a reader.
-        let spawned = |error| Error::from(SceneError::Thread(ThreadError(error)));
+        let spawned = |error| Error::from(TopologyError::Thread(ThreadError(error)));
         let complaints = thread::Builder::new().spawn(move || {
             let mut said = Vec::new();
             let _ = stderr.read_to_end(&mut said);
@@ -153,7 +153,7 @@ pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Resu
             let _ = child.kill();
             let _ = child.wait();
         });
-        let reading = reading.map_err(SceneError::Thread)?;
+        let reading = reading.map_err(TopologyError::Thread)?;
         let start = Instant::now();
         while matches!(child.try_wait(), Ok(None)) {
             let is_stopped = stop.load(Ordering::Relaxed);

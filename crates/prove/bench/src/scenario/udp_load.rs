@@ -4,7 +4,7 @@ use super::cpu_time::Spent;
 use super::pair::{ADDRESSES, Pair, WAN};
 use super::{Error, Tools};
 use crate::machine::Watched;
-use crate::namespace::SceneError;
+use crate::namespace::TopologyError;
 use crate::report::Rates;
 use crate::supervise::{EndWhenDropped, started};
 use crate::udp::{self, PORT, Received, Receiving, Sending, Sent, UdpError};
@@ -65,7 +65,7 @@ impl UdpLoad {
             over.store(true, Ordering::Relaxed);
             Ok((sent, sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
         })
-        .map_err(SceneError::Thread)?;
+        .map_err(TopologyError::Thread)?;
         let received = received?.map_err(failed)?;
         let sent =
             sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))??.map_err(failed)?;
@@ -126,7 +126,7 @@ impl UdpLoad {
 
 fn failed(error: UdpError) -> Error {
     match error {
-        UdpError::Thread(error) => SceneError::Thread(error).into(),
+        UdpError::Thread(error) => TopologyError::Thread(error).into(),
         error if error.cause().and_then(io::Error::raw_os_error) == Some(Errno::MFILE.raw_os_error()) => {
             Error::Lacks(format!("{error}; `ulimit -n NUMBER` allows more"))
         }

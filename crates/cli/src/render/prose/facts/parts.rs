@@ -3,6 +3,7 @@
 use super::super::{cpus, numbers, percent};
 use doctor::Report;
 use doctor::facts::{Carried, Cause, CpuLoad, DropCounter, LeftOut, Loss, Since, Steering, When};
+use format::quoted;
 
 pub(super) fn over(since: Since, start: &'static str) -> &'static str {
     match since {
@@ -79,11 +80,15 @@ pub(super) fn words_of_cause(report: &Report, name: &str, cause: Cause) -> Strin
                 .into()
         }
         Cause::FlowOrUdpUnknown => format!(
-            "one flow, or UDP between one pair of addresses where ports are not hashed (`ethtool -n {name} rx-flow-hash \
-             udp4`)"
+            "one flow, or UDP between one pair of addresses where ports are not hashed (`ethtool -n {quoted_name} rx-flow-hash \
+             udp4`)",
+            quoted_name = quoted(name)
         ),
         Cause::Table if is_bsd => "an indirection table that names this queue alone".into(),
-        Cause::Table => format!("an indirection table that names this queue alone (`ethtool -x {name}`)"),
+        Cause::Table => format!(
+            "an indirection table that names this queue alone (`ethtool -x {quoted_name}`)",
+            quoted_name = quoted(name)
+        ),
         Cause::FewFlowsInBlocks => {
             "few flows, whose hashes fall into one block of the table (a table in blocks is the \
                                     driver's healthy default)"
@@ -91,7 +96,8 @@ pub(super) fn words_of_cause(report: &Report, name: &str, cause: Cause) -> Strin
         }
         Cause::FormerTable => format!(
             "few flows in one block of the table as it was before (it has changed to queues in turn since, as `ethtool -X \
-             {name} equal N` makes it, which may help with few flows)"
+             {quoted_name} equal N` makes it, which may help with few flows)",
+            quoted_name = quoted(name)
         ),
         Cause::RssOff => match report.system {
             Some("freebsd") => {
@@ -101,7 +107,10 @@ pub(super) fn words_of_cause(report: &Report, name: &str, cause: Cause) -> Strin
                 format!("RSS switched off in the driver (`sysctl dev.{node}` shows its queues)")
             }
             Some("netbsd") => "RSS switched off in the driver".into(),
-            _ => format!("RSS switched off, or a filter rule (`ethtool -n {name}`)"),
+            _ => format!(
+                "RSS switched off, or a filter rule (`ethtool -n {quoted_name}`)",
+                quoted_name = quoted(name)
+            ),
         },
     }
 }

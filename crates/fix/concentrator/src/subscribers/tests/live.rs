@@ -7,7 +7,7 @@ use kernel::socket::filter::all_or_none;
 use kernel::socket::{Packet, udp};
 use link::parent::{Admission, Arrival, buffer, receive, receiver};
 use link::pppoe::VlanPattern;
-use link::running::{Event, Means, Running, Wish};
+use link::running::{Event, Means, Request, Running};
 use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -222,7 +222,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
     let (stop, ask) = UnixStream::pair().expect("a pair");
     let tags = if session.vlans.count() == 0 { String::new() } else { format!("{},", session.vlans) };
     let encapsulation = format!("{tags}pppoe:{}@{}", session.id, scene.local);
-    let wish = Wish {
+    let request = Request {
         name: "sub0".to_owned(),
         parent: "far0".to_owned(),
         encapsulation: encapsulation.parse().expect("an encapsulation"),
@@ -242,7 +242,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
                 // become the program that it is to be.
                 wait_until("the end of the former link", || link_by_name("sub0").is_err());
                 let sockets = Instances::new(Kind::Link, StateDir::at(folder)).expect("a namespace");
-                let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
+                let mut link = Running::up(&request, &sockets, stop, ask).expect("up");
                 ready.send(()).expect("somebody waits");
                 link.run(&mut |_| {}).expect("ran");
                 link.down()

@@ -48,7 +48,7 @@ impl<O: Copy + Default> Outgoing<O> {
             let mut room = [0; path_mtu::MOST];
             if let Some(length) = path_mtu::message(packet, most, &mut room) {
                 let message = room.get(..length).unwrap_or_default();
-                let front = NetHeader::default().octets();
+                let front = NetHeader::default().bytes();
                 let pieces = [&front[..], message].map(IoSlice::new);
                 if write(tun, &pieces).is_ok() {
                     line.counters.too_big.add(1);

@@ -13,7 +13,7 @@ use aya::maps::{Array, Map, MapData};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
 use rxlane_xdp::layout::BUCKETS;
-use rxlane_xdp::{Attachment, Counters, Death, Error, Family, attach, clear_dead};
+use rxlane_xdp::{Attachment, Counters, Error, Family, Stale, attach, clear_dead};
 use testkit::{program, wait_until};
 
 use crate::loader::child::{answer, arguments, work};
@@ -51,7 +51,7 @@ fn pins_of_a_removed_interface_are_dead_and_are_cleared() {
     drop(attachment);
     let dead = machine.dead();
     let [only] = &dead[..] else { panic!("{dead:?}") };
-    assert_eq!((only.interface.as_str(), only.why), (WAN, Death::Removed));
+    assert_eq!((only.interface.as_str(), only.why), (WAN, Stale::Removed));
     assert!(clear_dead(only).expect("cleared"));
     assert_eq!(machine.folders(), Vec::<PathBuf>::new());
     assert!(!clear_dead(only).expect("nothing there"));
@@ -122,7 +122,7 @@ fn killed_at_any_moment_there_is_a_whole_attachment_or_none() {
             None => {
                 assert_eq!(program, None, "killed at {pin}");
                 let dead = machine.dead();
-                assert!(matches!(&dead[..], [dead] if dead.why == Death::Unfinished), "{dead:?}");
+                assert!(matches!(&dead[..], [dead] if dead.why == Stale::Unfinished), "{dead:?}");
                 beginnings += 1;
                 // Every second beginning is left to the next round, which has to cope.
                 if beginnings % 2 == 0 {

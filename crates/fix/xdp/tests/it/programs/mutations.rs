@@ -62,7 +62,7 @@ fn pool() -> Vec<Vec<u8>> {
         scenario.fragments_per_million = 50_000;
         scenario.sizes = Sizes::Fixed(90);
         let mut traffic = scenario.generate(7).expect("traffic");
-        pool.extend((0..40).map(|_| traffic.next_frame().octets.to_vec()));
+        pool.extend((0..40).map(|_| traffic.next_frame().bytes.to_vec()));
     }
     for sample in testkit::captures::corpus() {
         let mut kept = 0;

@@ -4,7 +4,7 @@ use super::super::router::{Router, Way};
 use super::super::{Error, Tools};
 use super::stall;
 use crate::frames::{Played, Playing};
-use crate::namespace::SceneError;
+use crate::namespace::TopologyError;
 use crate::pin::{self, cpu_of};
 use crate::supervise::started;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ pub fn trial(router: &Router, ways: &[Way], rate: Option<f64>, tools: &Tools<'_>
         let play = |(number, way): (usize, &Way)| {
             let (way, cpus) = (*way, cpu_of(&cpus, number).into_iter().collect());
             let playing = Playing { rate: each, length: Some(tools.seconds), cpus, ..Playing::default() };
-            started(scope, move || router.play(way, playing, tools)).map_err(SceneError::Thread)
+            started(scope, move || router.play(way, playing, tools)).map_err(TopologyError::Thread)
         };
         // Where one cannot be started, the others end with their time.
         let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, _>>()?;

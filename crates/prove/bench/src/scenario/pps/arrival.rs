@@ -4,7 +4,7 @@ use super::super::cpu_time::Spent;
 use super::super::{Error, Measured, Tools};
 use super::interface::no_load;
 use crate::machine::{Usage, Watched};
-use crate::namespace::SceneError;
+use crate::namespace::TopologyError;
 use crate::pin;
 use crate::report::Rates;
 use crate::request::{self, Answer, AskError, Request};
@@ -80,7 +80,7 @@ impl Arrival<'_> {
             let received = receive(&receiving, listening, Some(watched), &over);
             Ok((asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received))
         })
-        .map_err(SceneError::Thread)?;
+        .map_err(TopologyError::Thread)?;
         let (frames, missed) = counters.since();
         let answer = answer.map_err(|error| match error {
             // It answered before: the error is that of this cell.

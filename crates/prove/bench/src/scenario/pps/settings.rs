@@ -88,7 +88,7 @@ impl Settings {
             // Measured under a wrong name it would be worth nothing.
             Ok(Applied::Changed { after, .. }) => Err(Error::Refused {
                 levels: refused(factor, cell),
-                why: format!("{command}: the driver makes {} of it", after.shown()),
+                why: format!("{command}: the driver makes {} of it", after.to_text()),
             }),
             Err(journal::Error::Setting(error)) if is_refusal(&error) => {
                 Err(Error::Refused { levels: refused(factor, cell), why: with_cause(&error) })
@@ -123,7 +123,7 @@ impl Settings {
             _ => "one",
         };
         let setting: Setting = self.command(factor, any)?.parse().ok()?;
-        Some(setting.read(&Tree::live()).ok()?.shown())
+        Some(setting.read(&Tree::live()).ok()?.to_text())
     }
 }
 
