@@ -75,11 +75,11 @@ pub struct SubscriberStatus {
     /// Milliseconds between the last Echo-Request that was answered and its answer.
     pub round_trip_ms: Option<f64>,
     /// IP packets and bytes from and to the host, over restarts of the concentrator, too.
-    pub(crate) received_packets: u64,
+    pub received_packets: u64,
     /// See `received_packets`.
     pub received_octets: u64,
     /// See `received_packets`.
-    pub(crate) sent_packets: u64,
+    pub sent_packets: u64,
     /// See `received_packets`.
     pub sent_octets: u64,
     /// Sessions of a concentrator have no error as long as they are there.
