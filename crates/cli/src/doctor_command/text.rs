@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use anstyle::{AnsiColor, Style};
 use doctor::finding::{Certainty, Evidence, Severity};
-use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, UnreadRow, VectorRow, Verdict};
+use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
 use format::{Share, Table, plural, printable, shortened, thousands, wrapped};
 use std::collections::BTreeSet;
@@ -471,12 +471,12 @@ fn cpus(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
 
 fn unread(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     // What an interface that is not judged refuses, such as ifb0, is of no interest here.
-    let is_judged = |row: &&UnreadRow| {
+    let is_judged = |row: &&host::Unread| {
         let mut words = row.what.split_whitespace();
         words.next() != Some("ethtool")
             || words.any(|word| report.interfaces.iter().any(|interface| interface.name == word))
     };
-    let unread: Vec<&UnreadRow> = report.unread.iter().filter(is_judged).collect();
+    let unread: Vec<&host::Unread> = report.unread.iter().filter(is_judged).collect();
     if unread.is_empty() {
         return Ok(());
     }

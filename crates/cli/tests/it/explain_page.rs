@@ -149,7 +149,7 @@ fn a_crowded_capture_gives_a_page_of_bounded_size_that_says_what_it_left_out() {
 #[test]
 fn no_frames_no_charts() {
     let sentence = "The capture holds no frame.".to_owned();
-    let page = explain_html::render(&reports::empty(), &[sentence.clone()]);
+    let page = explain_html::render(&reports::empty(), std::slice::from_ref(&sentence));
     let shown = text(&page);
     assert!(shown.contains(&sentence));
     assert!(!page.contains("<svg"));

@@ -1,10 +1,10 @@
 //! Runs the rules over a case and draws the verdict.
 
 use crate::finding::{Certainty, Finding, Severity};
-use crate::report::{Outcome, Report, RuleRow, Summary, UnreadRow, Verdict};
+use crate::report::{Outcome, Report, RuleRow, Summary, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
 use crate::{Case, ENOUGH_BETWEEN, RULES, rows, rules, stacked, steered};
-use host::{Snapshot, System};
+use host::{Snapshot, System, Unread};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
 /// nothing, nothing of the usual limits.
@@ -67,38 +67,32 @@ fn is_idle(case: &Case<'_>) -> bool {
 }
 
 /// What could not be read, and that there was more than is kept.
-fn unread(snapshot: &Snapshot) -> Vec<UnreadRow> {
-    let rows = snapshot.unread.iter();
-    let rows = rows.map(|unread| UnreadRow { what: unread.what.clone(), why: unread.why.clone() });
-    let omitted = (snapshot.omitted > 0).then(|| UnreadRow {
+fn unread(snapshot: &Snapshot) -> Vec<Unread> {
+    let omitted = (snapshot.omitted > 0).then(|| Unread {
         what: format!("{} more facts", snapshot.omitted),
         why: "more interfaces, queues, vectors or names than are kept of each".to_owned(),
     });
-    rows.chain(omitted).collect()
+    snapshot.unread.iter().cloned().chain(omitted).collect()
 }
 
 fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {
-    let with_rule = |judgement, interface: Option<&str>| match judgement {
-        Judgement::Found(mut found) => {
-            for finding in &mut found {
+    let signed = |mut judgement: Judgement, interface: Option<&str>| {
+        if let Judgement::Found(found) = &mut judgement {
+            for finding in found {
                 (finding.id, finding.stage) = (rule.id, rule.stage);
                 finding.interface = finding.interface.take().or_else(|| interface.map(str::to_owned));
             }
-            Judgement::Found(found)
         }
-        judgement => judgement,
+        judgement
     };
     let applies = !rule.linux || !case.is_bsd();
     match rule.judge {
-        Judge::Machine(_) if !applies => vec![Judgement::DoesNotApply],
-        Judge::Machine(judge) => vec![with_rule(judge(case), None)],
-        Judge::Device(judge) => {
-            let judged = |device: crate::Device<'_>| match applies {
-                true => with_rule(judge(&device), Some(&device.interface.name)),
-                false => Judgement::DoesNotApply,
-            };
-            case.devices().map(judged).collect()
+        Judge::Machine(judge) if applies => vec![signed(judge(case), None)],
+        Judge::Device(judge) if applies => {
+            case.devices().map(|device| signed(judge(&device), Some(&device.interface.name))).collect()
         }
+        Judge::Machine(_) => vec![Judgement::DoesNotApply],
+        Judge::Device(_) => case.devices().map(|_| Judgement::DoesNotApply).collect(),
     }
 }
 

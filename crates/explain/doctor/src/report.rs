@@ -35,7 +35,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     pub rules: Vec<RuleRow>,
     /// What could not be read, and why.
-    pub unread: Vec<UnreadRow>,
+    pub unread: Vec<host::Unread>,
 }
 
 impl Report {
@@ -202,11 +202,4 @@ pub enum Outcome {
     InsufficientData,
     /// There is nothing here that it is about.
     DoesNotApply,
-}
-
-/// Something that could not be read.
-#[derive(Clone, Debug, Serialize)]
-pub struct UnreadRow {
-    pub what: String,
-    pub why: String,
 }

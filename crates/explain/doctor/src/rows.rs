@@ -16,6 +16,7 @@ pub(crate) fn interfaces(case: &Case<'_>) -> Vec<InterfaceRow> {
 fn interface_row(interface: &Device<'_>) -> InterfaceRow {
     let case = interface.case;
     let profiles = case.profiles(interface);
+    let names = || profiles.iter().map(|profile| profile.name());
     let spread = case.spread(interface);
     let physical = case.snapshot().physical(&interface.name);
     let queues = interface
@@ -38,12 +39,8 @@ fn interface_row(interface: &Device<'_>) -> InterfaceRow {
     InterfaceRow {
         name: interface.name.clone(),
         driver: value(&interface.driver),
-        profile: if let [one] = profiles[..] { Some(one.name()) } else { None },
-        candidates: if profiles.len() > 1 {
-            profiles.iter().map(|profile| profile.name()).collect()
-        } else {
-            Vec::new()
-        },
+        profile: names().next().filter(|_| profiles.len() == 1),
+        candidates: names().filter(|_| profiles.len() > 1).collect(),
         model: value(&interface.model),
         bus: value(&interface.bus),
         up: latest(&interface.up),
@@ -156,28 +153,22 @@ pub(crate) fn per_cpu(case: &Case<'_>) -> Vec<CpuRow> {
     let squeezed = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.time_squeeze)));
     let woken = softnet.iter().filter_map(|(&cpu, softnet)| Some((cpu, softnet.received_rps.as_ref()?)));
     let woken = column(case, woken);
-    let cpus: BTreeSet<u32> = net_rx
-        .into_iter()
-        .flat_map(BTreeMap::keys)
-        .chain(softnet.keys())
-        .chain(snapshot.cpus.load.keys())
-        .copied()
-        .collect();
-    cpus.into_iter()
-        .map(|cpu| {
-            let load = snapshot.cpus.load.get(&cpu).map(|load| load.value);
-            CpuRow {
-                cpu,
-                net_rx: net_rx_counted.get(&cpu).copied(),
-                processed: processed.get(&cpu).copied(),
-                dropped: dropped.get(&cpu).copied(),
-                time_squeeze: squeezed.get(&cpu).copied(),
-                received_rps: woken.get(&cpu).copied(),
-                busy: load.map(|load| 100.0 - load.idle),
-                softirq: load.and_then(|load| load.softirq),
-            }
-        })
-        .collect()
+    let cpus = net_rx.into_iter().flat_map(BTreeMap::keys);
+    let cpus: BTreeSet<u32> = cpus.chain(softnet.keys()).chain(snapshot.cpus.load.keys()).copied().collect();
+    let row = |cpu| {
+        let load = snapshot.cpus.load.get(&cpu).map(|load| load.value);
+        CpuRow {
+            cpu,
+            net_rx: net_rx_counted.get(&cpu).copied(),
+            processed: processed.get(&cpu).copied(),
+            dropped: dropped.get(&cpu).copied(),
+            time_squeeze: squeezed.get(&cpu).copied(),
+            received_rps: woken.get(&cpu).copied(),
+            busy: load.map(|load| 100.0 - load.idle),
+            softirq: load.and_then(|load| load.softirq),
+        }
+    };
+    cpus.into_iter().map(row).collect()
 }
 
 /// What the counters of a column counted: between the samples where there are two, else since start.

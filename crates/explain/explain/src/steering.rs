@@ -52,20 +52,20 @@ impl Steering {
     /// The bucket, below [`BUCKETS`].
     #[inline]
     pub fn bucket(&self, fields: Fields, flow: &FlowKey) -> u8 {
-        let octets = flow.bytes();
+        let bytes = flow.bytes();
         let hash = match (fields, flow.version()) {
             (Fields::Local | Fields::NotReceived, _) => None,
             (Fields::AddressesAndPorts, IpVersion::V4) => {
-                octets.first_chunk().map(|input| self.toeplitz.hash_12(input))
+                bytes.first_chunk().map(|input| self.toeplitz.hash_12(input))
             }
             (Fields::AddressesAndPorts, IpVersion::V6) => {
-                octets.first_chunk().map(|input| self.toeplitz.hash_36(input))
+                bytes.first_chunk().map(|input| self.toeplitz.hash_36(input))
             }
             (Fields::Addresses, IpVersion::V4) => {
-                octets.first_chunk().map(|input| self.toeplitz.hash_8(input))
+                bytes.first_chunk().map(|input| self.toeplitz.hash_8(input))
             }
             (Fields::Addresses, IpVersion::V6) => {
-                octets.first_chunk().map(|input| self.toeplitz.hash_32(input))
+                bytes.first_chunk().map(|input| self.toeplitz.hash_32(input))
             }
         };
         hash.unwrap_or(0) as u8

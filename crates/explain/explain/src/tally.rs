@@ -88,7 +88,7 @@ impl Session {
             destination.swap_with_slice(source);
         }
         // An address of zeros is nobody's: an anonymised capture, where the other one says no more.
-        if destination.iter().all(|octet| *octet == 0) {
+        if destination.iter().all(|byte| *byte == 0) {
             self.macs = [0; 12];
         }
         self

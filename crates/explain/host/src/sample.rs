@@ -58,7 +58,7 @@ pub enum End {
     Time,
     Frames,
     /// It has as many bytes as it may.
-    Octets,
+    Bytes,
     /// The interface went down, or away.
     Down,
 }
@@ -237,7 +237,7 @@ impl Taken<'_> {
                 return Ok(Some(End::Frames));
             }
             if !self.write(&message).map_err(Error::Write)? {
-                return Ok(Some(End::Octets));
+                return Ok(Some(End::Bytes));
             }
         }
         Ok((self.sample.frames >= self.limits.frames).then_some(End::Frames))

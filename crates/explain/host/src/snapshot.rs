@@ -18,7 +18,7 @@ pub struct Session {
 }
 
 /// Something that could not be read, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Unread {
     pub what: String,
     /// The reason, as the system gave it.

@@ -143,35 +143,21 @@ impl Source {
             }
             self.under_way += 1;
         }
-        let (bytes, flow, to) = (self.bytes, self.flow, self.to);
+        let (frame, to) = (self.frame(now), self.to);
         self.step(now);
-        Some((
-            Frame {
-                arrived: now,
-                bytes,
-                flow,
-                source: self.number,
-                frames: 1,
-                by: 0,
-                input: to.input as u16,
-            },
-            to,
-        ))
+        Some((frame, to))
+    }
+
+    #[inline(always)]
+    fn frame(&self, now: Time) -> Frame {
+        let (bytes, flow, input) = (self.bytes, self.flow, self.to.input as u16);
+        Frame { arrived: now, bytes, flow, source: self.number, frames: 1, by: 0, input }
     }
 
     /// The same of a source that waits for nobody, and the queue that the frame comes to; and when the next one should come.
     #[inline]
     pub(crate) fn take_early(&mut self, now: Time) -> (Frame, u32, Time) {
-        let FlowPlan { queue, input } = self.to;
-        let frame = Frame {
-            arrived: now,
-            bytes: self.bytes,
-            flow: self.flow,
-            source: self.number,
-            frames: 1,
-            by: 0,
-            input: input as u16,
-        };
+        let (frame, queue) = (self.frame(now), self.to.queue);
         self.counts.offered += 1;
         self.counts.offered_bytes += u64::from(frame.bytes);
         self.step(now);

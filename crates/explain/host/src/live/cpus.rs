@@ -1,7 +1,7 @@
 //! CPUs: what `uname`, `nproc` and `lscpu` say, and the time that each spent (`/proc/stat`).
 
 use super::bundle::{Output, Unread, printable};
-use super::files::{cpus_in_list, numbered, octets, text, word};
+use super::files::{bytes, cpus_in_list, numbered, text, word};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn model() -> Option<String> {
 
 /// The lines of `/proc/stat` that count the time of CPUs.
 pub(super) fn times() -> Output {
-    let stat = octets(Path::new("/proc/stat"))?;
+    let stat = bytes(Path::new("/proc/stat"))?;
     let lines = stat.split(|&c| c == b'\n').filter(|line| line.starts_with(b"cpu"));
     Ok(lines.map(|line| printable(line) + "\n").collect())
 }

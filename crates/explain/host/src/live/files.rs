@@ -11,7 +11,7 @@ const MOST: u64 = 64 << 20;
 
 /// A file's text.
 pub(super) fn text(path: &Path) -> Output {
-    Ok(printable_lines(&octets(path)?))
+    Ok(printable_lines(&bytes(path)?))
 }
 
 /// A file below `/proc/net`, as its path below: of this thread's network namespace, which `/proc/net` need not show
@@ -21,13 +21,13 @@ pub(super) fn of_this_namespace(name: &str) -> PathBuf {
 }
 
 /// A file's bytes.
-pub(super) fn octets(path: &Path) -> Result<Vec<u8>, Unread> {
-    let mut octets = Vec::new();
-    File::open(path)?.take(MOST + 1).read_to_end(&mut octets)?;
-    if octets.len() as u64 > MOST {
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Unread> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
         return Err(Unread(format!("longer than {MOST} bytes")));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 /// A file of one short line, without the blanks around it; `None` where it cannot be read.
@@ -46,11 +46,11 @@ pub(super) fn cat(path: &Path) -> String {
     format!("cat {}", printable(path.as_os_str().as_bytes()))
 }
 
-fn printable_lines(octets: &[u8]) -> String {
+fn printable_lines(bytes: &[u8]) -> String {
     // Nearly always UTF-8 as it is; only names of devices and processes can be anything else.
-    match std::str::from_utf8(octets) {
+    match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        Err(_) => octets.split(|&octet| octet == b'\n').map(|line| printable(line) + "\n").collect(),
+        Err(_) => bytes.split(|&byte| byte == b'\n').map(|line| printable(line) + "\n").collect(),
     }
 }
 

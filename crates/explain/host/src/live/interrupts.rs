@@ -61,7 +61,7 @@ fn actions(interrupts: &str) -> impl Iterator<Item = (u32, &str)> {
 
 /// Whether `action` contains `name` as a word of its own: `eth0` in `i40e-eth0-TxRx-1`, not in `eth01-rx`.
 fn mentions(action: &[u8], name: &[u8]) -> bool {
-    let is_part = |octet: Option<&u8>| octet.is_some_and(|octet| octet.is_ascii_alphanumeric());
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     !name.is_empty()
         && action.windows(name.len()).enumerate().any(|(at, window)| {
             window == name

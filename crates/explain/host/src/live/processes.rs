@@ -1,7 +1,7 @@
 //! Processes that carry PPPoE in user space, with their share of a CPU.
 
 use super::bundle::{Unread, printable};
-use super::files::octets;
+use super::files::bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl Processes {
         let processes = own.flatten().filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             // One that ended in the meantime is no longer of interest.
-            let process = process(&octets(&entry.path().join("stat")).ok()?)?;
+            let process = process(&bytes(&entry.path().join("stat")).ok()?)?;
             NAMES.contains(&process.name.as_slice()).then_some((pid, process))
         });
         Ok(Processes { processes: processes.collect(), at: uptime()? })

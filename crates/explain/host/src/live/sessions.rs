@@ -1,7 +1,7 @@
 //! PPPoE sessions of the kernel, without the stations' addresses.
 
 use super::bundle::Output;
-use super::files::{octets, of_this_namespace, text};
+use super::files::{bytes, of_this_namespace, text};
 use crate::redact;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) fn read() -> Output {
 
 /// The interfaces that sessions use.
 pub(super) fn interfaces() -> Vec<Vec<u8>> {
-    let list = octets(&path()).unwrap_or_default();
+    let list = bytes(&path()).unwrap_or_default();
     let device =
         |line: &[u8]| line.split(u8::is_ascii_whitespace).rfind(|word| !word.is_empty()).map(<[u8]>::to_vec);
     let mut devices: Vec<Vec<u8>> = list.split(|&c| c == b'\n').skip(1).filter_map(device).collect();
@@ -64,9 +64,7 @@ mod tests {
 
     #[test]
     fn sessions_without_stations_are_read() {
-        let mut reader = crate::text::Reader::new();
-        reader.read("bundle", without_stations(LIST).as_bytes()).expect("memory");
-        let sessions = reader.finish().sessions;
+        let sessions = crate::text::read(&without_stations(LIST)).sessions;
         let read: Vec<_> = sessions.iter().map(|session| (session.id, session.interface.as_str())).collect();
         assert_eq!(read, [(13, "eth0")]);
     }

@@ -80,16 +80,7 @@ fn ticks(line: &str) -> Option<(Option<u32>, Ticks)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(texts: &[&str]) -> Snapshot {
-        let mut reader = Reader::new();
-        for text in texts {
-            reader.read("paste", text.as_bytes()).expect("memory");
-        }
-        reader.finish()
-    }
+    use crate::text::read_all as read;
 
     const FIRST: &str = "cpu  300 0 100 1000 0 0 50 0 0 0\ncpu0 100 0 50 500 0 0 20 0 0 0\n\
                          cpu1 200 0 50 500 0 0 30 0 0 0\nintr 5 1 2\n";

@@ -190,16 +190,8 @@ fn role_of(role: &str) -> (Option<bool>, Option<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Delta, Snapshot, System};
-
-    fn read(texts: &[&str]) -> Snapshot {
-        let mut reader = Reader::new();
-        for text in texts {
-            reader.read("paste", text.as_bytes()).expect("memory");
-        }
-        reader.finish()
-    }
+    use crate::text::read_all as read;
+    use crate::{Delta, System};
 
     // FreeBSD 13, iflib drivers; the columns of usr.bin/vmstat/vmstat.c, written for this test.
     const IGC: &str = "interrupt                          total       rate\n\

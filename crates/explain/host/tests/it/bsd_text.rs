@@ -3,20 +3,12 @@
 //! The outputs are written for these tests by the formats of FreeBSD 11 to 14 and NetBSD 10 (`usr.bin/vmstat`,
 //! `usr.bin/netstat`, `sbin/sysctl`, `sbin/ifconfig`, `usr.sbin/pciconf`, `usr.bin/top`).
 
-use rxlane_host::text::Reader;
+use crate::read_all as read;
 use rxlane_host::{Delta, Kind, LogTopic, Snapshot, System};
 use std::collections::BTreeSet;
 
 /// A router with an I210 (igb) on which all PPPoE frames land on queue 0.
 const ROUTER: &str = include_str!("bsd_text.txt");
-
-fn read(texts: &[&str]) -> Snapshot {
-    let mut reader = Reader::new();
-    for text in texts {
-        reader.read("paste", text.as_bytes()).expect("memory does not fail");
-    }
-    reader.finish()
-}
 
 fn without_prompts(text: &str) -> String {
     text.lines().filter(|line| !line.starts_with("root@")).flat_map(|line| [line, "\n"]).collect()
@@ -200,9 +192,7 @@ fn threads_of_vectors_have_the_vectors_names() {
                \x20  12 root        -92    -     0B   816K CPU0     0  99:02  97.11% intr{irq264: igb0:rxq0}\n";
     let ps = "USER PID %CPU COMMAND\nroot 12 97.1 [intr/irq264: igb0:rxq0]\n";
     for busy in [top, ps] {
-        let mut reader = Reader::new();
-        reader.read("paste", format!("{vectors}{busy}").as_bytes()).expect("memory");
-        let snapshot = reader.finish();
+        let snapshot = read(&[&format!("{vectors}{busy}")]);
         let vector = &snapshot.interrupts[0];
         let thread = format!("intr{{{}: {}}}", vector.vector, vector.action);
         let process = snapshot.processes.iter().find(|process| process.name == thread).expect(busy);

@@ -4,10 +4,10 @@
 
 mod machine;
 
+use crate::read;
 use machine::{Machine, output_of, prompts};
 use rxlane_host::collector::SCRIPT;
-use rxlane_host::text::Reader;
-use rxlane_host::{Delta, LogTopic, Snapshot, System};
+use rxlane_host::{Delta, LogTopic, System};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -235,12 +235,6 @@ fn freebsd_gives_a_bundle_without_addresses() {
     let device = output_of(&bundle, "sysctl dev.igb.0");
     assert!(device.contains(&"dev.igb.0.queue_rx_0.rx_packets: 12345"), "{device:?}");
     assert!(device.iter().any(|line| line.contains("dbsf=pci0:1:0:0")), "{device:?}");
-}
-
-fn read(bundle: &str) -> Snapshot {
-    let mut reader = Reader::new();
-    reader.read("bundle.txt", bundle.as_bytes()).expect("memory");
-    reader.finish()
 }
 
 #[test]

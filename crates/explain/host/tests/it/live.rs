@@ -3,12 +3,12 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::read;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use rxlane_host::Kind;
 use rxlane_host::live::{Error, Options, Progress, collect};
 use rxlane_host::redact::{HIDDEN, MAC};
-use rxlane_host::text::Reader;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -393,9 +393,7 @@ fn the_vectors_that_sysfs_names_are_the_interfaces_own() {
         .filter(|(command, _)| command.starts_with("ls /sys/class/net/"))
         .flat_map(|(_, mut outputs)| outputs.swap_remove(0))
         .collect();
-    let mut reader = Reader::new();
-    reader.read("this machine", text.as_bytes()).expect("memory");
-    let snapshot = reader.finish();
+    let snapshot = read(&text);
     for interrupt in snapshot.interrupts.iter().filter(|interrupt| listed.contains(&interrupt.vector)) {
         assert!(interrupt.interface.is_some(), "{interrupt:?}");
     }
@@ -406,9 +404,7 @@ fn vectors_of_a_virtio_device_belong_to_its_interface() {
     // As older kernels print them: the chip does not say which device it is part of.
     let text = "$ ls /sys/class/net/ens3/device/../msi_irqs\n24\n25\n$ cat /proc/interrupts\n           CPU0\n \
                 24:  1   PCI-MSI 49152-edge      virtio0-config\n 25:  7   PCI-MSI 49153-edge      virtio0-input.0\n";
-    let mut reader = Reader::new();
-    reader.read("paste", text.as_bytes()).expect("memory");
-    let snapshot = reader.finish();
+    let snapshot = read(text);
     let owners: Vec<_> = snapshot.interrupts.iter().map(|interrupt| interrupt.interface.as_deref()).collect();
     assert_eq!(owners, [Some("ens3"), Some("ens3")]);
 }
@@ -419,9 +415,7 @@ fn the_reader_of_texts_takes_the_bundle() {
     namespace.run("sh", &["-c", "echo 1 > /sys/class/net/v0/queues/rx-3/rps_cpus"]).expect("set");
     let options = Options { interval: Duration::from_millis(50), ..Options::default() };
     let text = namespace.inside(|| bundle(&options));
-    let mut reader = Reader::new();
-    reader.read("this machine", text.as_bytes()).expect("memory");
-    let snapshot = reader.finish();
+    let snapshot = read(&text);
     assert_eq!(snapshot.omitted, 0);
     assert!(
         snapshot.interval.is_some_and(|interval| interval >= Duration::from_millis(49)),

@@ -13,7 +13,14 @@ mod texts;
 
 /// What the text of one paste says.
 fn read(text: &str) -> rxlane_host::Snapshot {
+    read_all(&[text])
+}
+
+/// What the texts of several pastes of one machine say.
+fn read_all(texts: &[&str]) -> rxlane_host::Snapshot {
     let mut reader = rxlane_host::text::Reader::new();
-    reader.read("paste", text.as_bytes()).expect("memory");
+    for text in texts {
+        reader.read("paste", text.as_bytes()).expect("memory");
+    }
     reader.finish()
 }

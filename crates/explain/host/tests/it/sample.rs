@@ -100,8 +100,8 @@ fn frames_arrive_octet_for_octet_with_every_tag() {
         assert_eq!(sampled.tags, sent.iter().filter(tagged).count() as u64, "{scenario}");
         assert_eq!(sampled.bytes, sent.iter().map(|frame| frame.len() as u64).sum::<u64>());
         let read = read(file);
-        for ((octets, length, _), frame) in read.iter().zip(&sent) {
-            assert_eq!((octets, *length as usize), (frame, frame.len()), "{scenario}");
+        for ((bytes, length, _), frame) in read.iter().zip(&sent) {
+            assert_eq!((bytes, *length as usize), (frame, frame.len()), "{scenario}");
         }
         assert!(read.is_sorted_by_key(|(_, _, at)| *at));
     }
@@ -117,21 +117,21 @@ fn long_frames_are_cut_and_keep_their_length() {
     });
     assert_eq!(sampled.expect("a sample").frames, 300);
     assert!(sent.iter().any(|frame| frame.len() > 1000) && sent.iter().any(|frame| frame.len() < 100));
-    for ((octets, length, _), frame) in read(file).iter().zip(&sent) {
-        assert_eq!((octets.as_slice(), *length as usize), (&frame[..frame.len().min(100)], frame.len()));
+    for ((bytes, length, _), frame) in read(file).iter().zip(&sent) {
+        assert_eq!((bytes.as_slice(), *length as usize), (&frame[..frame.len().min(100)], frame.len()));
     }
 }
 
 #[test]
-fn a_sample_ends_with_its_octets_or_its_time() {
+fn a_sample_ends_with_its_bytes_or_its_time() {
     let Some(namespace) = pair() else { return };
     let sent = vec![[7_u8; 84]; 400];
-    let octets = Limits { bytes: 24 + 250 * 100 + 99, ..limits(1000) };
-    let (sampled, file) = sample_during(&namespace, &octets, || {
+    let bytes = Limits { bytes: 24 + 250 * 100 + 99, ..limits(1000) };
+    let (sampled, file) = sample_during(&namespace, &bytes, || {
         namespace.send("out0", &sent).expect("sent");
     });
     let sampled = sampled.expect("a sample");
-    assert_eq!((sampled.frames, sampled.end, file.len()), (250, End::Octets, 24 + 250 * 100));
+    assert_eq!((sampled.frames, sampled.end, file.len()), (250, End::Bytes, 24 + 250 * 100));
 
     let short = Limits { duration: Duration::from_millis(600), ..limits(1000) };
     let (sampled, _) = sample_during(&namespace, &short, || {
@@ -150,7 +150,7 @@ fn frames_that_are_sent_are_left_out() {
         namespace.send("out0", vec![[2_u8; 60]; 5]).expect("sent");
     });
     assert_eq!(sampled.expect("a sample").frames, 5);
-    assert!(read(file).iter().all(|(octets, ..)| octets == &[2; 60]));
+    assert!(read(file).iter().all(|(bytes, ..)| bytes == &[2; 60]));
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn what_the_kernel_drops_is_told() {
     /// Waits at the first bytes until everything was sent.
     struct Slow(Option<std::sync::mpsc::Receiver<()>>);
     impl io::Write for Slow {
-        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if let Some(sent) = self.0.take() {
                 sent.recv().expect("sent");
             }
-            Ok(octets.len())
+            Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
             Ok(())

@@ -1,9 +1,8 @@
 //! `ethtool -S`: what a counter means, and how samples of counters come together. Texts are made up; names are the
 //! drivers' own.
 
-use crate::read;
+use crate::{read, read_all};
 use rxlane_host::statistics::{Meaning, What, drivers_with, meaning};
-use rxlane_host::text::Reader;
 use rxlane_host::{Counter, Delta, Interface, Snapshot};
 use std::collections::BTreeMap;
 
@@ -136,11 +135,7 @@ fn a_second_sample_without_a_name_is_announced() {
     assert_eq!(frames(&read(&format!("$ ./counters\n{NIC}5\n$ ./counters\n{NIC}9\n")), ""), Some(two));
     assert_eq!(frames(&read(&format!("$ ./counters\n{NIC}5\n$ ./others\n{NIC}9\n")), ""), Some(one));
     assert_eq!(frames(&read(&format!("$ ethtool -S $i\n{NIC}5\n$ ethtool -S $i\n{NIC}9\n")), ""), Some(one));
-    let mut reader = Reader::new();
-    for value in ["5", "9"] {
-        reader.read("paste", format!("{NIC}{value}\n").as_bytes()).expect("memory");
-    }
-    assert_eq!(frames(&reader.finish(), ""), Some(two));
+    assert_eq!(frames(&read_all(&[&format!("{NIC}5\n"), &format!("{NIC}9\n")]), ""), Some(two));
     // With a name a repeated output is one.
     let named = format!("$ ethtool -S eth0; sleep 5; ethtool -S eth0\n{NIC}5\n{NIC}9\n");
     assert_eq!(frames(&read(&named), "eth0"), Some(two));

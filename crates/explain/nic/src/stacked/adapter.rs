@@ -2,6 +2,7 @@
 
 use super::features::Features;
 use super::kernel::{CUSTOMER, KernelRules, SERVICE, Walk};
+use super::receive::verification_key;
 use crate::schema::{self, Key};
 use crate::spread::{self, Traffic, Verdict as Spread};
 use crate::{Profile, Value};
@@ -121,26 +122,14 @@ impl Adapter {
     /// A device of a profile, of which frames of `tpids` (outermost first), with PPPoE behind them or without, are asked.
     pub fn of(profile: &Profile, rules: &KernelRules, tpids: &[u16], pppoe: bool) -> Adapter {
         let word = |key: Key| word_of(profile, key, rules.version);
-        let lookup = |key| {
-            word(key).and_then(|word| match word {
-                "kernel" => Some(Lookup::Kernel),
-                "one-tag" => Some(Lookup::OneTag),
-                "untagged" => Some(Lookup::Untagged),
-                "place" => Some(Lookup::Place),
-                _ => None,
-            })
-        };
-        let check = word(schema::FEATURES_CHECK).and_then(|word| match word {
-            "none" => Some(Check::None),
-            "limits" => Some(Check::Limits),
-            "keeps" => Some(Check::Keeps),
-            _ => None,
-        });
-        let verification = match (tpids.len(), pppoe) {
-            (_, true) => profile.tri(schema::RX_CHECKSUM_PPPOE),
-            (0, _) => profile.words(schema::RX_CHECKSUM).map(|words| words.iter().any(|w| w != "none")),
-            (1, _) => profile.tri(schema::RX_CHECKSUM_ONE_TAG),
-            _ => profile.tri(schema::RX_CHECKSUM_TWO_TAGS),
+        let place = |words: &[&str], key| words.iter().position(|known| Some(*known) == word(key));
+        let lookup = |key| LOOKUPS.get(place(schema::LOOKUPS, key)?).copied();
+        let check = place(schema::CHECKS, schema::FEATURES_CHECK).and_then(|at| CHECKS.get(at).copied());
+        let verification = match verification_key(tpids, pppoe) {
+            key if key == schema::RX_CHECKSUM => {
+                profile.words(schema::RX_CHECKSUM).map(|words| words.iter().any(|word| word != "none"))
+            }
+            key => profile.tri(key),
         };
         let features = word(schema::TX_FEATURES).and_then(Features::parse);
         let sums = profile.words(schema::RX_CHECKSUM).map(|words| words.iter().any(|w| w == "frame"));
@@ -194,6 +183,6 @@ fn spreads(profile: &Profile, tpids: &[u16], pppoe: bool) -> Option<bool> {
     }
 }
 
-/// The facts that may be missing, each with the claim that would tell it and the values it can take.
+/// The values of facts that may be missing, in the order of their words in the schema.
 pub(crate) const CHECKS: [Check; 3] = [Check::None, Check::Limits, Check::Keeps];
 pub(crate) const LOOKUPS: [Lookup; 4] = [Lookup::Kernel, Lookup::OneTag, Lookup::Untagged, Lookup::Place];

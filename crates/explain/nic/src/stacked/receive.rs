@@ -19,7 +19,7 @@ pub(crate) fn checksum(adapter: &Adapter, rules: &KernelRules, tpids: &[u16], pp
     }
 }
 
-fn verification_key(tpids: &[u16], pppoe: bool) -> Key {
+pub(crate) fn verification_key(tpids: &[u16], pppoe: bool) -> Key {
     match (tpids.len(), pppoe) {
         (_, true) => schema::RX_CHECKSUM_PPPOE,
         (0, _) => schema::RX_CHECKSUM,

@@ -190,22 +190,13 @@ fn the_82599_does_not_hash_stacked_frames() {
     assert_eq!(land(&usual, &frame(&[0x8100], 0x0800, &tcp())).1.hash_type, HashType::TcpIpv4);
 }
 
-/// NTT, sizes without FCS: e1000e drops above 1518; ixgbe above 1518 behind 0x8100 and above 1514 otherwise,
-/// so that the TPID matters; igb lets a full frame with two tags in.
+/// NTT, sizes without FCS: ixgbe drops above 1518 behind 0x8100 and above 1514 otherwise, so that the TPID matters.
 #[test]
 fn frame_sizes_follow_the_outer_tpid() {
-    let longest = |nic: &str, tpids: &[u16]| {
-        land(&receiver(nic, &Setup::default()), &frame(tpids, 0x0800, &tcp())).0.longest
-    };
-    for tpids in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
-        assert_eq!(longest("82574", tpids), Some(1518), "{tpids:x?}");
-        assert!(longest("i210", tpids) >= Some(1522), "{tpids:x?}");
+    let receiver = receiver("82599", &Setup::default());
+    for (tpids, longest) in [(&[0x8100, 0x8100][..], 1518), (&[0x88a8, 0x8100], 1514)] {
+        assert_eq!(land(&receiver, &frame(tpids, 0x0800, &tcp())).0.longest, Some(longest), "{tpids:x?}");
     }
-    assert_eq!(longest("82599", &[]), Some(1514));
-    assert_eq!(longest("82599", &[0x8100]), Some(1518));
-    assert_eq!(longest("82599", &[0x8100, 0x8100]), Some(1518));
-    assert_eq!(longest("82599", &[0x88a8]), Some(1514));
-    assert_eq!(longest("82599", &[0x88a8, 0x8100]), Some(1514));
 }
 
 /// What no source tells stays unknown, and the answer names the claim that is missing.

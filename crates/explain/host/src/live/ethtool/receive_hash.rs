@@ -108,8 +108,8 @@ fn render_hash(shown: &str, rings: u64, hash: &Hash, with_key: bool) -> String {
     if hash.key.is_empty() {
         text.push_str("Operation not supported");
     } else if with_key {
-        for (place, octet) in hash.key.iter().enumerate() {
-            let _ = write!(text, "{}{octet:02x}", if place > 0 { ":" } else { "" });
+        for (place, byte) in hash.key.iter().enumerate() {
+            let _ = write!(text, "{}{byte:02x}", if place > 0 { ":" } else { "" });
         }
     } else {
         // Whoever knows it can choose a queue from outside.

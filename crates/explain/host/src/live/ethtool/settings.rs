@@ -102,13 +102,13 @@ fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     // The byte at 15 says how many words each mask has; asked with another number, the kernel answers with the
     // negative of the right one and nothing else.
     let question = |count: u8| [0, 0, u32::from_ne_bytes([0, 0, 0, count])];
-    let octet = |bytes: &[u8], at: usize| bytes.get(at).copied();
+    let byte = |bytes: &[u8], at: usize| bytes.get(at).copied();
     let handshake = ioctl.bytes(name, Command::LinkSettings, &question(0), STRUCTURE)?;
-    let count = octet(handshake, 15).map(|count| i8::from_ne_bytes([count])).ok_or_else(short)?;
+    let count = byte(handshake, 15).map(|count| i8::from_ne_bytes([count])).ok_or_else(short)?;
     let count = u8::try_from(count.saturating_neg()).map_err(|_| short())?;
     let size = usize::from(count) * 4;
     let answer = ioctl.bytes(name, Command::LinkSettings, &question(count), STRUCTURE + 3 * size)?;
-    if octet(answer, 15) != Some(count) {
+    if byte(answer, 15) != Some(count) {
         return Err(short());
     }
     let masks: Vec<Vec<u32>> = match size {
@@ -117,10 +117,10 @@ fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     };
     let mut settings = Settings {
         speed: word(answer, 4),
-        duplex: octet(answer, 8),
-        port: octet(answer, 9),
-        autoneg: octet(answer, 11),
-        transceiver: octet(answer, 16),
+        duplex: byte(answer, 8),
+        port: byte(answer, 9),
+        autoneg: byte(answer, 11),
+        transceiver: byte(answer, 16),
         ..Settings::default()
     };
     let names = ioctl.strings(name, StringSet::LinkModes).unwrap_or_default();

@@ -34,12 +34,12 @@ const WIDTHS: [usize; 7] = [10, 7, 6, 7, 7, 7, 10];
 impl Counters {
     fn of(attributes: Attributes<'_>) -> Option<Counters> {
         if let Some(wide) = attributes.get(nl::IFLA_STATS64 as u16) {
-            let octets = wide.chunks_exact(8).filter_map(|octets| octets.first_chunk());
-            return Some(Counters(octets.map(|octets| u64::from_ne_bytes(*octets)).collect()));
+            let bytes = wide.chunks_exact(8).filter_map(|bytes| bytes.first_chunk());
+            return Some(Counters(bytes.map(|bytes| u64::from_ne_bytes(*bytes)).collect()));
         }
         let narrow = attributes.get(nl::IFLA_STATS as u16)?;
-        let octets = narrow.chunks_exact(4).filter_map(|octets| octets.first_chunk());
-        Some(Counters(octets.map(|octets| u64::from(u32::from_ne_bytes(*octets))).collect()))
+        let bytes = narrow.chunks_exact(4).filter_map(|bytes| bytes.first_chunk());
+        Some(Counters(bytes.map(|bytes| u64::from(u32::from_ne_bytes(*bytes))).collect()))
     }
 
     /// A counter; one that an older kernel does not have is zero, as iproute2 shows it.
