@@ -59,9 +59,7 @@ impl DemoArguments {
         if let Some(row) = report.stacks.first() {
             writeln!(out, "  {}: {}.", row.stack, row.why)?;
             let source = row.sources.first().map(|source| format!("Source: {source}"));
-            for line in format::wrapped(&source.unwrap_or_default(), out.width().saturating_sub(2)) {
-                writeln!(out, "  {line}")?;
-            }
+            out.paragraph("  ", &source.unwrap_or_default())?;
         }
         out.heading("3. The same flows without PPPoE")?;
         text::queue_bars(out, &read(&untagged, &receiver)?, FRAMES)?;

@@ -4,7 +4,7 @@
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
 use crate::steer_command::Worded;
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use format::{Table, one_line, wrapped};
 use serde::Serialize;
 use service::ErrorKind;
@@ -16,7 +16,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-pub const HEADING: Style = Style::new().bold();
+pub const BOLD: Style = Style::new().bold();
+pub const QUIET: Style = Style::new().dimmed();
+pub const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub const POOR: Style = AnsiColor::Yellow.on_default();
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// What a command that ran to its end has to say in its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +139,7 @@ impl Output {
 
     /// A heading with an empty line before it.
     pub fn heading(&mut self, text: &str) -> io::Result<()> {
-        let text = self.styled(HEADING, text);
+        let text = self.styled(BOLD, text);
         writeln!(self, "\n{text}")
     }
 
@@ -155,9 +159,15 @@ impl Output {
         lines.iter().enumerate().try_for_each(|(at, line)| writeln!(self, "{}{line}", indent(at)))
     }
 
+    /// A text that is broken where there is no more room, each line behind the same indent.
+    pub fn paragraph(&mut self, indent: &str, text: &str) -> io::Result<()> {
+        let lines = wrapped(text, self.width.saturating_sub(indent.len()));
+        lines.iter().try_for_each(|line| writeln!(self, "{indent}{line}"))
+    }
+
     pub fn table(&mut self, table: &Table) -> io::Result<()> {
         for (at, line) in table.lines(self.width.saturating_sub(2)).iter().enumerate() {
-            let line = if at == 0 { self.styled(HEADING, line) } else { line.clone() };
+            let line = if at == 0 { self.styled(BOLD, line) } else { line.clone() };
             writeln!(self, "  {line}")?;
         }
         Ok(())
@@ -176,6 +186,27 @@ impl Output {
     pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *self, value).map_err(io::Error::from)?;
         writeln!(self)
+    }
+
+    /// `value` as JSON where that is asked for, else as text.
+    pub fn show<T: Serialize>(
+        &mut self,
+        json: bool,
+        value: &T,
+        print: impl FnOnce(&mut Output, &T) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if json { self.json(value) } else { print(self, value) }
+    }
+
+    /// `value` as JSON with its schema before it.
+    pub fn json_of(&mut self, schema: &'static str, value: &impl Serialize) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct WithSchema<'a, T> {
+            schema: &'static str,
+            #[serde(flatten)]
+            value: &'a T,
+        }
+        self.json(&WithSchema { schema, value })
     }
 
     /// The same on a line of its own, for readers that take one document after the other.

@@ -1,10 +1,8 @@
 //! `rxlane bench compare`.
 
-mod schema_of;
-
 use super::prose;
 use super::scenario::Scale;
-use crate::output::{CommandResult, HEADING, Outcome, Output};
+use crate::output::{BOLD, CommandResult, Outcome, Output};
 use crate::steer_command::item;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::compare::verdicts::{Change, Judged, VerdictRow};
@@ -13,8 +11,9 @@ use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
 use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{Outcome as Word, TIE};
-use format::{Table, plural, printable, wrapped};
-use schema_of::Json;
+use format::{Table, plural, printable};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -174,22 +173,17 @@ fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     let figures = figures.lines(usize::MAX);
     let is_table = fits(&figures, INDENT.len());
     if let Some(head) = figures.first().filter(|_| is_table) {
-        let head = out.styled(HEADING, format!("{INDENT}{head}"));
-        writeln!(out, "{head}")?;
+        writeln!(out, "{}", out.styled(BOLD, format!("{INDENT}{head}")))?;
     }
     for (row, figures) in rows.iter().zip(figures.iter().skip(1)) {
         let [cell, before, after, ratio, outcome] = row.as_slice() else { continue };
-        for line in wrapped(cell, room.saturating_sub(INDENT.len())) {
-            writeln!(out, "{INDENT}{line}")?;
-        }
+        out.paragraph(INDENT, cell)?;
         if is_table {
             writeln!(out, "{INDENT}{figures}")?;
             continue;
         }
         let sentence = format!("before {before}, after {after}, ratio {ratio}: {outcome}");
-        for line in wrapped(&sentence, room.saturating_sub(2 * INDENT.len())) {
-            writeln!(out, "{INDENT}{INDENT}{line}")?;
-        }
+        out.paragraph(&INDENT.repeat(2), &sentence)?;
     }
     Ok(())
 }
@@ -216,9 +210,7 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     }
     out.heading("Verdicts")?;
     for row in compared.verdicts.iter().filter(|row| row.change != Change::None) {
-        wrapped(&printable(&verdict(row)), out.width().saturating_sub(INDENT.len()))
-            .iter()
-            .try_for_each(|line| writeln!(out, "{INDENT}{line}"))?;
+        out.paragraph(INDENT, &printable(&verdict(row)))?;
     }
     let count = |is: &dyn Fn(&VerdictRow<'_>) -> bool| compared.verdicts.iter().filter(|row| is(row)).count();
     let alone = count(&|row| matches!(row.change, Change::OnlyBefore | Change::OnlyAfter));
@@ -242,7 +234,7 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     if alone > 0 {
         text.push_str(&format!(" {} in one of the two alone.", stand(alone)));
     }
-    wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    out.paragraph("", &text)
 }
 
 fn have(many: usize) -> String {
@@ -306,9 +298,7 @@ fn conclusion(
             let title = titles.get(row.metric).map_or(row.metric, |metric| &metric.title);
             let ratio = ratio(row).map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
             let line = printable(&format!("{title}, {}: {}{ratio}", row.cell, outcome(row)));
-            wrapped(&line, out.width().saturating_sub(INDENT.len()))
-                .iter()
-                .try_for_each(|line| writeln!(out, "{INDENT}{line}"))?;
+            out.paragraph(INDENT, &line)?;
         }
     }
     let mut text = match compared.conclusion {
@@ -335,7 +325,7 @@ fn conclusion(
         text.push_str(&format!(" {alone} figures stand in one of the two alone."));
     }
     writeln!(out)?;
-    wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    out.paragraph("", &text)
 }
 
 fn is_standard_input(path: &Path) -> bool {
@@ -344,6 +334,19 @@ fn is_standard_input(path: &Path) -> bool {
 
 fn named(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// The schema of JSON, and nothing else of it, however much there is.
+#[derive(Deserialize)]
+struct SchemaOf {
+    schema: Option<TextOrOther>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrOther {
+    Text(String),
+    Other(IgnoredAny),
 }
 
 fn read(path: &Path) -> anyhow::Result<Report> {
@@ -368,9 +371,14 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     };
     let text = String::from_utf8(text).map_err(|error| none(&error))?;
     // What is not of the schema is not read into memory.
-    match serde_json::from_str(&text).map_err(|error| none(&error))? {
-        Json::Map { schema: Some(schema) } if schema == SCHEMA => {}
-        Json::Map { schema: Some(other) } => {
+    let schema = match serde_json::from_str::<SchemaOf>(&text) {
+        Ok(SchemaOf { schema }) => schema,
+        Err(error) if error.is_data() => None,
+        Err(error) => return Err(none(&error)),
+    };
+    match schema {
+        Some(TextOrOther::Text(schema)) if schema == SCHEMA => {}
+        Some(TextOrOther::Text(other)) => {
             bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(&other))
         }
         _ => bail!("{name} names no schema; {SCHEMA} can be compared"),

@@ -5,7 +5,6 @@ mod figures;
 mod forward;
 mod page;
 mod pps;
-mod progress;
 mod text;
 
 use super::prose;
@@ -14,12 +13,11 @@ use crate::output_file::OutputFile;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::pppoe::Pppoe;
 use bench::scenario::report::Report;
-use bench::scenario::rounds::{self, Selection};
+use bench::scenario::rounds::{self, Selection, Step};
 use bench::scenario::steer::Steer;
 use bench::scenario::vlan::Vlan;
 use bench::scenario::{Error, Scenario, Tools};
 use format::{printable, quoted};
-use progress::Progress;
 use service::memory;
 use service::signals::is_ignored;
 use signal_hook::consts::SIGHUP;
@@ -178,10 +176,10 @@ impl Common {
         let only = self.level.into_iter().map(|FactorLevels(factor, levels)| (factor, levels)).collect();
         let selection = Selection { rounds: self.rounds, only };
         let mut prompt = nic.and_then(|nic| nic.prompt);
-        let mut progress = Progress::new();
+        let mut progress = crate::progress::Progress::new();
         let report = rounds::run(scenario, &selection, &tools, &mut |step| {
             prompt.take().inspect(|prompt| complain(prompt));
-            progress.show(step);
+            progress.show(&stage(step));
         });
         drop(progress);
         // What was removed of others, and a program of its own that was killed, may have left some.
@@ -212,6 +210,13 @@ impl Common {
         }
         Ok(outcome(&report))
     }
+}
+
+/// How far a scenario has come.
+fn stage(step: &Step<'_>) -> String {
+    let left = step.left.map(|left| format!(", {} left", format::duration(left.as_secs_f64().round())));
+    let (done, all, left) = (step.done, step.all, left.unwrap_or_default());
+    format!("{done} of {all} · round {}{left} · {}", step.round, step.cell)
 }
 
 fn outcome(report: &Report) -> Outcome {

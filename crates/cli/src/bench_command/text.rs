@@ -4,8 +4,7 @@ use crate::output::Output;
 use crate::steer_command::item;
 use crate::top_command::table::share;
 use bench::report::{Interval, Run};
-use format::{UNKNOWN, compact};
-use format::{thousands, wrapped};
+use format::{UNKNOWN, compact, thousands};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -179,6 +178,5 @@ fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
 }
 
 pub fn remark(out: &mut Output, text: &str) -> io::Result<()> {
-    let width = out.width();
-    wrapped(text, width).iter().try_for_each(|line| writeln!(out, "{line}"))
+    out.paragraph("", text)
 }

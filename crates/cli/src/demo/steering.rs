@@ -30,10 +30,7 @@ const RATE: f64 = 60_000.0;
 pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     out.heading(&format!("{number}. Steering, on two namespaces of this machine"))?;
     let left_out = |out: &mut Output, why: &str| -> anyhow::Result<()> {
-        for line in format::wrapped(&format!("Left out: {why}."), out.width().saturating_sub(2)) {
-            writeln!(out, "  {line}")?;
-        }
-        Ok(())
+        Ok(out.paragraph("  ", &format!("Left out: {why}."))?)
     };
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < 2 {

@@ -14,7 +14,7 @@ use crate::render::prose::{Worded, worded};
 use anyhow::bail;
 use doctor::report::Verdict;
 use doctor::{Case, RULES};
-use format::{printable, wrapped};
+use format::printable;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -171,9 +171,7 @@ fn explain(out: &mut Output, id: &str) -> CommandResult {
         if line.starts_with('#') {
             out.heading(line.trim_start_matches(['#', ' ']))?;
         } else {
-            for line in wrapped(line, out.width()) {
-                writeln!(out, "{line}")?;
-            }
+            out.paragraph("", line)?;
         }
     }
     Ok(Outcome::Success)

@@ -2,21 +2,14 @@
 //! With it: every finding, then queues × CPUs and what could not be read.
 
 use super::remedies::{self, Rendered};
-use crate::output::Output;
+use crate::output::{BAD, BOLD, GOOD, Output, POOR, QUIET};
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
-use anstyle::{AnsiColor, Style};
 use doctor::finding::{Certainty, Evidence, Severity};
 use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
 use format::{Share, Table, plural, printable, shortened, thousands, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-
-const BOLD: Style = Style::new().bold();
-const QUIET: Style = Style::new().dimmed();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const POOR: Style = AnsiColor::Yellow.on_default();
-const GOOD: Style = AnsiColor::Green.on_default().bold();
 
 const WIDTH: usize = 80;
 /// Lines of evidence, and commands, without `--verbose`.

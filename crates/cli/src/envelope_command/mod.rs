@@ -6,9 +6,9 @@ mod status;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::output::{CommandResult, Lacks, Output};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Output};
 // The same records, failures and layout as those of steering, beside which an envelope is noted.
-use crate::steer_command::{BAD, BOLD, GOOD, item};
+use crate::steer_command::item;
 
 #[derive(clap::Args)]
 pub struct EnvelopeArguments {

@@ -67,7 +67,6 @@ impl UpArguments {
         // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = resolve(&request, &records)?;
-        let name = printable(&resolved.plan.interface.name);
         if self.dry_run {
             planned(out, &resolved)?;
             return Ok(Outcome::Success);

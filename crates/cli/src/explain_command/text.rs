@@ -1,14 +1,10 @@
 //! A report as text: what it means, then where frames land; with --verbose what the traffic consists of.
 
-use crate::output::Output;
-use anstyle::{AnsiColor, Style};
+use crate::output::{BOLD, GOOD, Output, POOR};
 use explain::Report;
-use format::{Share, plural, printable, shortened, size, thousands, wrapped};
+use format::{Share, plural, printable, shortened, size, thousands};
 use std::io::{self, Write};
 
-const HEADING: Style = Style::new().bold();
-const GOOD: Style = AnsiColor::Green.on_default();
-const POOR: Style = AnsiColor::Yellow.on_default();
 /// Rows of lists that a capture can make arbitrarily long.
 const ROWS: usize = 12;
 /// Characters of a stack or of a list of tags.
@@ -45,8 +41,7 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
     if let Some(seconds) = source.seconds.filter(|seconds| *seconds > 0.0) {
         line += &format!(", {seconds:.3} s");
     }
-    let line = out.styled(HEADING, line);
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", out.styled(BOLD, line))?;
     let links: Vec<String> =
         source.link_types.iter().map(|(link, frames)| format!("{link} ({})", thousands(*frames))).collect();
     if !matches!(source.link_types.keys().next().map(String::as_str), Some("Ethernet") | None)
@@ -55,8 +50,7 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
         writeln!(out, "link types: {}", shortened(&links.join(", "), out.width().saturating_sub(12)))?;
     }
     for problem in &source.problems {
-        let problem = out.styled(POOR, printable(problem));
-        writeln!(out, "{problem}")?;
+        writeln!(out, "{}", out.styled(POOR, printable(problem)))?;
     }
     Ok(())
 }
@@ -187,14 +181,12 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
     more(out, reasons.len())
 }
 
-/// A bar of `width` characters for `part` of `whole`; never empty for something.
-fn bar(part: u64, whole: u64, width: usize) -> String {
-    let eighths = (part as f64 / whole.max(1) as f64 * 8.0 * width as f64).round() as usize;
-    let eighths = eighths.max(usize::from(part > 0)).min(8 * width);
-    let rest = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8];
-    let bar: String =
-        std::iter::repeat_n('█', eighths / 8).chain((eighths % 8 > 0).then_some(rest)).collect();
-    format!("{bar:width$}")
+/// A bar of `width` characters for a part of a whole, in eighths of a character; never empty for something.
+pub fn bar(part: f64, whole: f64, width: usize) -> String {
+    let eighths = if whole > 0.0 { (part / whole * 8.0 * width as f64).round() as usize } else { 0 };
+    let eighths = eighths.max(usize::from(part > 0.0)).min(8 * width);
+    let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{:width$}", "█".repeat(eighths / 8) + rest)
 }
 
 fn bar_width(out: &Output) -> usize {
@@ -211,7 +203,7 @@ pub fn bars(
 ) -> io::Result<()> {
     let width = bar_width(out);
     for (number, frames, note) in rows {
-        let bar = bar(*frames, largest, width);
+        let bar = bar(*frames as f64, largest as f64, width);
         writeln!(
             out,
             "  {name:<5} {number:<3} {bar} {:>8} {:>12}{note}",
@@ -251,7 +243,7 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
     let unknown = report.nic.unplaced;
     if unknown > 0 {
         let width = bar_width(out);
-        let bar = bar(unknown, full, width);
+        let bar = bar(unknown as f64, full as f64, width);
         let (share, frames) = (share(unknown, report.source.frames), thousands(unknown));
         let text = format!("queue ?   {bar} {share:>8} {frames:>12}  unknown");
         let text = out.styled(POOR, text);
@@ -318,12 +310,8 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
 
 fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
     writeln!(out)?;
-    for sentence in &crate::render::prose::explain::conclusion(report) {
-        for line in wrapped(sentence, out.width().saturating_sub(2)) {
-            writeln!(out, "  {line}")?;
-        }
-    }
-    Ok(())
+    let conclusion = crate::render::prose::explain::conclusion(report);
+    conclusion.iter().try_for_each(|sentence| out.paragraph("  ", sentence))
 }
 
 #[cfg(test)]
@@ -332,11 +320,11 @@ mod tests {
 
     #[test]
     fn bars_fit_and_never_vanish() {
-        for part in [0, 1, 499, 500, 1000] {
-            assert_eq!(bar(part, 1000, 20).chars().count(), 20, "{part}");
+        for part in [0.0, 1.0, 499.0, 500.0, 1000.0] {
+            assert_eq!(bar(part, 1000.0, 20).chars().count(), 20, "{part}");
         }
-        assert!(bar(1, 1_000_000, 20).starts_with('▏'));
-        assert_eq!(bar(0, 1000, 20).trim(), "");
-        assert_eq!(bar(0, 0, 20).trim(), "");
+        assert!(bar(1.0, 1e6, 20).starts_with('▏'));
+        assert_eq!(bar(0.0, 1000.0, 20).trim(), "");
+        assert_eq!(bar(0.0, 0.0, 20).trim(), "");
     }
 }

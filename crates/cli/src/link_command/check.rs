@@ -5,8 +5,7 @@ use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use doctor::Case;
-use format::quoted;
-use format::{printable, wrapped};
+use format::{printable, quoted};
 use host::{Interface, Snapshot};
 use link::frame_size::{longest_mtu, needed_mtu, on_the_line};
 use link::framing::Framing;
@@ -14,7 +13,7 @@ use link::running::{find_parent, usual_mtu};
 use nic::{Receiver, Setup, schema};
 use serde::Serialize;
 use service::Kind;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 use steer::look::{Look, look};
 use wire::IpVersion;
@@ -110,11 +109,7 @@ impl CheckArguments {
         }
         let line = Line { parent, encapsulation, mtu, envelope };
         let check = check(line, stands, &snapshot)?;
-        if self.json {
-            out.json(&check)?;
-        } else {
-            print(out, &check)?;
-        }
+        out.show(self.json, &check, print)?;
         Ok(if check.answer == Answer::Yes { Outcome::Success } else { Outcome::Negative })
     }
 }
@@ -294,9 +289,7 @@ fn print(out: &mut Output, check: &Check) -> io::Result<()> {
     let title = out.styled(BOLD, format!("{} over {}", printable(encapsulation), printable(parent)));
     let says = out.styled(style, says);
     let headline = format!("{title}: packets of {mtu} bytes, frames of {frame} with FCS, {says}.");
-    for line in wrapped(&headline, out.width()) {
-        writeln!(out, "{line}")?;
-    }
+    out.paragraph("", &headline)?;
     for fact in &check.facts {
         let mark = match fact.answer {
             Answer::Yes => out.styled(GOOD, "yes: "),

@@ -7,18 +7,13 @@ mod status;
 mod up;
 
 use crate::arguments::{StackArguments, StateArguments};
-use crate::output::{CommandResult, Output};
-use anstyle::{AnsiColor, Style};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Output, POOR};
 use anyhow::anyhow;
 use link::batch::Io;
+use link::running::Means;
 use std::io;
 use std::thread;
 use wire::emit::Encapsulation;
-
-const BOLD: Style = Style::new().bold();
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const POOR: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
 
 #[derive(clap::Args)]
 pub struct LinkArguments {
@@ -82,6 +77,53 @@ impl LineArguments {
 /// A line of a name and a text that is broken behind it.
 pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
     out.item(14, name, text)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Datapath {
+    /// One packet a system call: the reference.
+    Simple,
+    /// Super-packets, rings and batches, by one or more workers.
+    Batch,
+}
+
+/// How frames leave the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WayOut {
+    /// Packet sockets; with tags alone the kernel or the card segments.
+    AfPacket,
+    /// Transmit rings of XDP sockets: cheaper behind PPPoE, but past the queueing discipline of the parent, and only one
+    /// link of a parent can have them.
+    AfXdp,
+}
+
+#[derive(clap::Args, Clone, Debug, Default, PartialEq)]
+#[group(skip)]
+pub struct MeansArguments {
+    /// How packets are moved [default: batch].
+    #[arg(long, value_enum)]
+    datapath: Option<Datapath>,
+    /// Threads that move packets, among which the kernel spreads inner flows [default: one a CPU, at most 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// How frames leave the parent [default: af-packet].
+    #[arg(long, value_enum)]
+    io: Option<WayOut>,
+}
+
+impl MeansArguments {
+    pub fn means(&self) -> anyhow::Result<Means> {
+        if self.datapath == Some(Datapath::Simple) {
+            return match (self.workers, self.io) {
+                (None | Some(1), None | Some(WayOut::AfPacket)) => Ok(Means::Simple),
+                _ => Err(anyhow!(
+                    "--workers and --io are for `--datapath batch`: `simple` has one thread and packet sockets"
+                )),
+            };
+        }
+        let io = if self.io == Some(WayOut::AfXdp) { Io::AfXdp } else { Io::AfPacket };
+        Ok(Means::Batch { workers: self.workers.map_or_else(|| workers(io), usize::from), io })
+    }
 }
 
 /// Threads that move packets if nobody says how many: one a CPU, at most 8. One XDP socket can have a queue, and many

@@ -1,7 +1,7 @@
 //! `rxlane link up`.
 
 use super::parent::Opinion;
-use super::{BOLD, LineArguments, POOR, StateArguments, item, status, workers};
+use super::{BOLD, LineArguments, MeansArguments, POOR, StateArguments, item, status};
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
@@ -9,11 +9,10 @@ use format::printable;
 use format::quoted;
 use kernel::netlink::{Address, link_by_name, station};
 use kernel::tun::TunError;
-use link::batch::Io;
 use link::error::Error;
 use link::frame_size::needed_mtu;
 use link::framing::{Form, Framing};
-use link::running::{Ended, Event, Means, Request, Running, check_name, find_parent, mtu_of};
+use link::running::{Ended, Event, Request, Running, check_name, find_parent, mtu_of};
 use link::status::Status;
 use service::Kind;
 use service::daemon::Ready;
@@ -49,15 +48,8 @@ pub struct UpArguments {
     /// Lower the maximum segment size of TCP, both ways, to what fits the MTU.
     #[arg(long)]
     mss_clamp: bool,
-    /// How packets are moved.
-    #[arg(long, value_enum, default_value_t = Datapath::Batch)]
-    datapath: Datapath,
-    /// Threads that move packets, among which the kernel spreads inner flows [default: one a CPU, at most 8].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    workers: Option<u16>,
-    /// How frames leave the parent [default: af-packet].
-    #[arg(long, value_enum)]
-    io: Option<WayOut>,
+    #[command(flatten)]
+    means: MeansArguments,
     /// Show what would be done, and do nothing.
     #[arg(long, conflicts_with = "daemon")]
     dry_run: bool,
@@ -65,24 +57,6 @@ pub struct UpArguments {
     daemon: DaemonArguments,
     #[command(flatten)]
     state: StateArguments,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Datapath {
-    /// One packet a system call: the reference.
-    Simple,
-    /// Super-packets, rings and batches, by one or more workers.
-    Batch,
-}
-
-/// How frames leave the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum WayOut {
-    /// Packet sockets; with tags alone the kernel or the card segments.
-    AfPacket,
-    /// Transmit rings of XDP sockets: cheaper behind PPPoE, but past the queueing discipline of the parent, and only one
-    /// link of a parent can have them.
-    AfXdp,
 }
 
 impl UpArguments {
@@ -199,24 +173,8 @@ impl UpArguments {
             addresses,
             mtu: self.line.mtu,
             mss_clamp: self.mss_clamp,
-            means: self.means()?,
+            means: self.means.means()?,
         })
-    }
-
-    fn means(&self) -> anyhow::Result<Means> {
-        if self.datapath == Datapath::Simple {
-            return match (self.workers, self.io) {
-                (None | Some(1), None | Some(WayOut::AfPacket)) => Ok(Means::Simple),
-                _ => Err(anyhow!(
-                    "--workers and --io are for `--datapath batch`: `simple` has one thread and packet sockets"
-                )),
-            };
-        }
-        let io = match self.io {
-            None | Some(WayOut::AfPacket) => Io::AfPacket,
-            Some(WayOut::AfXdp) => Io::AfXdp,
-        };
-        Ok(Means::Batch { workers: self.workers.map_or_else(|| workers(io), usize::from), io })
     }
 }
 
@@ -247,8 +205,11 @@ fn outcome(ended: Ended, request: &Request) -> Outcome {
 
 fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result<()> {
     let identity = &status.identity;
-    let title = out.styled(BOLD, format!("{} is up over {}.", identity.name, printable(&identity.parent)));
-    writeln!(out, "{title}")?;
+    writeln!(
+        out,
+        "{}",
+        out.styled(BOLD, format!("{} is up over {}.", identity.name, printable(&identity.parent)))
+    )?;
     status::line(out, status)?;
     if in_background {
         item(out, "daemon", &format!("process {}", identity.pid))?;
@@ -285,7 +246,6 @@ fn over(out: &mut Output, status: &Status, ended: Option<Ended>) -> io::Result<(
         Some(Ended::ParentRemoved) => ", since its parent is",
         Some(Ended::InterfaceDeleted) => ", since somebody deleted it",
     };
-    let title = out.styled(BOLD, format!("{name} is removed{why}."));
-    writeln!(out, "{title}")?;
+    writeln!(out, "{}", out.styled(BOLD, format!("{name} is removed{why}.")))?;
     status::counted(out, status, None)
 }

@@ -1,6 +1,7 @@
 //! `rxlane model sweep`.
 
 use super::input::{ScenarioArguments, value_of};
+use crate::explain_command::text::bar;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use format::{figure, printable};
@@ -160,14 +161,4 @@ fn label(value: &Value) -> String {
         Value::String(value) => value.clone(),
         value => value.to_string(),
     }
-}
-
-/// A bar in eighths of a column.
-fn bar(value: f64, most: f64, room: usize) -> String {
-    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    if most <= 0.0 || value <= 0.0 {
-        return String::new();
-    }
-    let eighths = (value / most * room as f64 * 8.0).round() as usize;
-    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
 }

@@ -6,12 +6,13 @@
 //! * A record that the file does not take, or that does not fit those that wait for it, is in the log instead, and counted.
 //! * At the end all that wait are written, as long as the file takes one a second; the others are in the log.
 
-use super::regular_file::append;
 use crate::output::Lacks;
 use anyhow::Context;
 use format::plural;
+use kernel::file::Regular;
 use service::lines::{Queue, WholeLines};
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +34,11 @@ pub struct Accounts {
 
 impl Accounts {
     pub fn open(path: &Path, lost: Arc<AtomicU64>, say: Say) -> anyhow::Result<Accounts> {
-        let file = append(path).with_context(|| format!("cannot write accounts to {}", path.display()))?;
+        let mut options = File::options();
+        options.read(true).append(true).create(true).mode(0o640);
+        let file = Regular::open_with(path, &mut options)
+            .with_context(|| format!("cannot write accounts to {}", path.display()))?
+            .into_file();
         Accounts::on(path, file, (WAITING, lost), say)
     }
 

@@ -100,7 +100,7 @@ impl ConnectArguments {
         let request = Request {
             name: options.ifname().to_owned(),
             parent: options.interface()?.to_owned(),
-            means: options.means()?,
+            means: options.means.means()?,
             mss_clamp: options.mss_clamp.unwrap_or(true),
             default_route: options.default_route.unwrap_or(false).then(|| options.metric.unwrap_or(0)),
             dns: options.dns.unwrap_or(false),

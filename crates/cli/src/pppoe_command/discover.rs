@@ -69,11 +69,7 @@ impl DiscoverArguments {
         let time = Duration::from_secs(self.seconds);
         let probe = probe::look(&parent, vlans, question, time, random)?;
         let report = Report::new(&self, &parent, vlans, &probe);
-        if self.json {
-            out.json(&report)?;
-        } else {
-            report.print(out)?;
-        }
+        out.show(self.json, &report, |out, report| report.print(out))?;
         Ok(if report.is_answered() { Outcome::Success } else { Outcome::Negative })
     }
 

@@ -8,7 +8,6 @@ mod drain;
 mod options;
 mod password;
 mod prose;
-mod regular_file;
 mod serve;
 mod sessions;
 mod status;
@@ -16,20 +15,17 @@ mod subscribers_file;
 
 use crate::arguments::StateArguments;
 use crate::link_command::{item, workers};
-use crate::output::{CommandResult, Lacks, Output, complain};
-use anstyle::{AnsiColor, Style};
-use anyhow::anyhow;
+use crate::output::{BOLD, CommandResult, GOOD, Lacks, Output, POOR, complain};
+use anyhow::{Context, anyhow};
 use client::resolver::{Back, Place};
 use concentrator::ConcentratorStatus;
+use kernel::file::Regular;
 use link::error::Error;
 use link::privilege;
 use serde::de::DeserializeOwned;
 use service::Kind;
 use service::control::ControlError;
-
-const BOLD: Style = Style::new().bold();
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const POOR: Style = AnsiColor::Yellow.on_default();
+use std::path::Path;
 
 /// What the name of an interface is, for people.
 const NO_NAME: &str = "no name of an interface: 1 to 15 printable characters without `/` and spaces";
@@ -39,6 +35,16 @@ fn may_be_an_interface(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
         && !matches!(name, "." | "..")
+}
+
+/// The largest file that an operator names and that is read, bytes: as much as a million subscribers take.
+const LARGEST: u64 = 64 << 20;
+
+/// All that is in a regular file. A concentrator reads its secrets again while sessions wait for the answers to their echoes:
+/// nothing may hold it up.
+fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = Regular::open(path).and_then(|file| file.read(LARGEST));
+    bytes.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Sees that the privileges are there that `what` takes.

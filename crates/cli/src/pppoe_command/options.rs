@@ -2,13 +2,12 @@
 //! are stated once: what stands in a file becomes arguments.
 
 use super::password::PasswordSource;
-use super::{regular_file, workers};
+use super::read_file;
 use crate::arguments::StackArguments;
+use crate::link_command::MeansArguments;
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
-use link::batch::Io;
-use link::running::Means;
 use pppoe::client::{Config, Reconnect};
 use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::host as discovery;
@@ -87,15 +86,8 @@ pub struct Options {
     /// Questions without an answer after which it is dead [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub echo_failures: Option<u16>,
-    /// How packets are moved [default: batch].
-    #[arg(long, value_enum)]
-    pub datapath: Option<Datapath>,
-    /// Threads that move packets [default: one a CPU, at most 8].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub workers: Option<u16>,
-    /// How frames leave the parent [default: af-packet].
-    #[arg(long, value_enum)]
-    pub io: Option<WayOut>,
+    #[command(flatten)]
+    pub means: MeansArguments,
 }
 
 /// Methods of authentication.
@@ -107,23 +99,6 @@ pub enum Auth {
     Chap,
     /// MS-CHAPv2.
     MsChapV2,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Datapath {
-    /// One packet a system call: the reference.
-    Simple,
-    /// Super-packets, rings and batches, by one or more workers.
-    Batch,
-}
-
-/// How frames leave the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum WayOut {
-    /// Packet sockets.
-    AfPacket,
-    /// Transmit rings of XDP sockets: cheaper, but past the queueing discipline of the parent.
-    AfXdp,
 }
 
 impl Auth {
@@ -155,7 +130,7 @@ pub fn is_given(option: &Arg, arguments: &[OsString]) -> bool {
 /// but numbers: who takes the file for the place of the password has it there.
 pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result<Vec<OsString>> {
     let command = Options::augment_args(Command::new("connect"));
-    let text = String::from_utf8(regular_file::read(path)?)
+    let text = String::from_utf8(read_file(path)?)
         .map_err(|_| anyhow!("{}: this is no UTF-8, which TOML has to be", path.display()))?;
     let at = |line: usize, why: String| anyhow!("{}: line {line}: {why}", path.display());
     let table: toml::Table = toml::from_str(&text).map_err(|error| {
@@ -298,19 +273,6 @@ impl Options {
             session: Arc::new(session::Config { role: Role::Host(host), timers }),
             reconnect: Reconnect { most, ..Reconnect::DEFAULT },
         })
-    }
-
-    pub fn means(&self) -> anyhow::Result<Means> {
-        if self.datapath == Some(Datapath::Simple) {
-            return match (self.workers, self.io) {
-                (None | Some(1), None | Some(WayOut::AfPacket)) => Ok(Means::Simple),
-                _ => Err(anyhow!(
-                    "--datapath simple has one worker and packet sockets: leave out --workers and --io"
-                )),
-            };
-        }
-        let io = if self.io == Some(WayOut::AfXdp) { Io::AfXdp } else { Io::AfPacket };
-        Ok(Means::Batch { workers: self.workers.map_or_else(|| workers(io), usize::from), io })
     }
 }
 

@@ -390,8 +390,11 @@ impl ServeArguments {
     }
 
     fn started(&self, out: &mut Output, restored: &Restored) -> io::Result<()> {
-        let title = out.styled(BOLD, format!("{} serves {}.", self.name, printable(&self.interface)));
-        writeln!(out, "{title}")?;
+        writeln!(
+            out,
+            "{}",
+            out.styled(BOLD, format!("{} serves {}.", self.name, printable(&self.interface)))
+        )?;
         item(out, "interface", &self.ifname)?;
         if self.takeover {
             item(out, "sessions", &taken_over(restored))?;

@@ -3,7 +3,7 @@
 use super::{BOLD, POOR, StateArguments};
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
-use format::{plural, printable, quoted, thousands};
+use format::{Table, plural, printable, quoted, thousands};
 use link::pppoe::VlanPattern;
 use service::Kind;
 use std::io::{self, Write};
@@ -42,11 +42,7 @@ impl SessionsArguments {
         if let Some(text) = &self.filter {
             status.sessions.retain(|session| is_meant(session, text));
         }
-        if self.json {
-            out.json(&status)?;
-        } else {
-            print(out, &status, self.filter.is_some())?;
-        }
+        out.show(self.json, &status, |out, status| print(out, status, self.filter.is_some()))?;
         Ok(Outcome::Success)
     }
 }
@@ -74,37 +70,20 @@ fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io
     let half = if half_open > 0 { format!(", {half_open} of these not open yet") } else { String::new() };
     let title = out.styled(BOLD, printable(&status.parent));
     writeln!(out, "{title}: {shown}{half}")?;
-    if status.parent_works == Some(false) {
+    let parent = &status.parent;
+    let down = (status.parent_works == Some(false))
+        .then(|| format!("{parent} is down, or its cable has no carrier"));
+    let draining = status.draining.then(|| {
+        format!("no more sessions are taken; `rxlane pppoe drain {} --undo` takes them again", quoted(parent))
+    });
+    for text in down.into_iter().chain(super::status::unwritten(status)).chain(draining) {
         let note = out.styled(POOR, "note");
-        writeln!(out, "{note}: {} is down, or its cable has no carrier", printable(&status.parent))?;
-    }
-    for text in super::status::unwritten(status) {
-        writeln!(out, "{}: {}", out.styled(POOR, "note"), printable(&text))?;
-    }
-    if status.draining {
-        let note = out.styled(POOR, "note");
-        writeln!(
-            out,
-            "{note}: no more sessions are taken; `rxlane pppoe drain {} --undo` takes them again",
-            quoted(&status.parent)
-        )?;
+        writeln!(out, "{note}: {}", printable(&text))?;
     }
     if status.sessions.is_empty() {
         return Ok(());
     }
-    let rows: Vec<[String; 9]> = status.sessions.iter().map(row).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(HEADINGS.get(column).map(|heading| heading.len())).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let headings = out.styled(BOLD, line(&HEADINGS.map(str::to_owned)));
-    writeln!(out, "{headings}")?;
-    rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))
+    out.table(&Table::new(7, HEADINGS).rows(status.sessions.iter().map(row)))
 }
 
 fn row(session: &SubscriberStatus) -> [String; 9] {

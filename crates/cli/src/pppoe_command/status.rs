@@ -57,11 +57,7 @@ impl StatusArguments {
                 return Err(error.into());
             }
         };
-        if self.json {
-            out.json(&status)?;
-        } else {
-            print(out, &status)?;
-        }
+        out.show(self.json, &status, print)?;
         Ok(if status.phase == "open" { Outcome::Success } else { Outcome::Negative })
     }
 

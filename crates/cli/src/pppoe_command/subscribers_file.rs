@@ -1,6 +1,6 @@
 //! Who may connect to a concentrator: the file that says it, read at the start and again when somebody asks for it.
 
-use super::regular_file::LARGEST;
+use super::LARGEST;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
 use format::{plural, quoted};

@@ -2,8 +2,7 @@
 
 use super::prose;
 use super::{
-    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, SteeringArguments, item, paragraph, percent, rate,
-    with_progress,
+    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, SteeringArguments, item, percent, rate, with_progress,
 };
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
@@ -55,11 +54,7 @@ impl CheckArguments {
             let interval = self.seconds.min(RATES);
             check.status = Some(status::status(&request.interface, interval, &self.state.records())?);
         }
-        if self.json {
-            out.json(&check)?;
-        } else {
-            print(out, &check, &request)?;
-        }
+        out.show(self.json, &check, |out, check| print(out, check, &request))?;
         if check.lacks() {
             out.flush()?;
             let stops: Vec<&str> = check.stops().map(|fact| fact.text.as_str()).collect();
@@ -95,7 +90,7 @@ fn print(out: &mut Output, check: &Check, request: &Request) -> io::Result<()> {
     expected(out, check)?;
     for remark in &check.remarks {
         writeln!(out)?;
-        paragraph(out, "", &printable(remark))?;
+        out.paragraph("", &printable(remark))?;
     }
     if check.possible && check.recommendation.answer != Answer::Nothing {
         writeln!(out)?;
@@ -119,7 +114,7 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
         let cannot = out.styled(BAD, "not here");
         writeln!(out, "{name}: {cannot}")?;
-        return paragraph(out, "  ", &printable(&place.text));
+        return out.paragraph("  ", &printable(&place.text));
     }
     let style = match check.recommendation.answer {
         Answer::Steer | Answer::Steered => GOOD,
@@ -129,13 +124,12 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
     let answer = out.styled(style, check.recommendation.answer.words());
     writeln!(out, "{name}: {answer}")?;
     for reason in &check.recommendation.reasons {
-        paragraph(out, "  ", &printable(reason))?;
+        out.paragraph("  ", &printable(reason))?;
     }
     let stops: Vec<&str> = check.stops().map(|fact| fact.about).collect();
     if !stops.is_empty() {
         let text = format!("As asked steering is not possible here: see {} below.", stops.join(", "));
-        let text = out.styled(BAD, text);
-        writeln!(out, "{text}")?;
+        writeln!(out, "{}", out.styled(BAD, text))?;
     }
     Ok(())
 }
@@ -201,7 +195,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
             }
             _ => "",
         };
-        paragraph(out, "  ", &format!("what each queue takes is not counted{veth}"))?;
+        out.paragraph("  ", &format!("what each queue takes is not counted{veth}"))?;
     }
     for row in check.receiving.iter().take(ROWS) {
         // Without a frame, vectors tell where one would come in.
@@ -224,15 +218,14 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
             format::plural(sample.flows, "flow"),
             sample.worth
         );
-        paragraph(out, "  ", &text)?;
+        out.paragraph("  ", &text)?;
     }
     Ok(())
 }
 
 pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
     out.heading("Classes of frames")?;
-    let line = out.styled(QUIET, "  class   steered   traffic   spread by the device");
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", out.styled(QUIET, "  class   steered   traffic   spread by the device"))?;
     for row in rows {
         let spread = match row.spread {
             Some(true) => "yes",
@@ -272,7 +265,7 @@ fn expected(out: &mut Output, check: &Check) -> io::Result<()> {
         let per_second = gain.and_then(|gain| gain.packets_per_second);
         writeln!(out, "{}", row(name, gain.map(|gain| gain.times), per_second))?;
     }
-    paragraph(out, "  ", &printable(&expected.assumptions.join(" ")))
+    out.paragraph("  ", &printable(&expected.assumptions.join(" ")))
 }
 
 fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
@@ -284,7 +277,7 @@ fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
         format!("CPU {} {} ({} buckets)", row.cpu, percent(Some(row.share)), row.buckets)
     };
     let targets: Vec<String> = check.targets.iter().take(ROWS).map(one).collect();
-    paragraph(out, "  ", &targets.join(", "))?;
+    out.paragraph("  ", &targets.join(", "))?;
     for row in check.left_out.iter().take(ROWS) {
         item(out, &format!("not CPU {}", row.cpu), row.why)?;
     }

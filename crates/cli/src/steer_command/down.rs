@@ -25,11 +25,7 @@ impl DownArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let down = steer::down::down(&self.interface, &self.state.records())?;
         if self.json {
-            let mut value = serde_json::to_value(&down)?;
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("schema".to_owned(), "rxlane.steer-down/1".into());
-            }
-            out.json(&value)?;
+            out.json_of("rxlane.steer-down/1", &down)?;
         } else {
             print(out, &down)?;
         }

@@ -8,20 +8,13 @@ mod stay;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::output::{CommandResult, Lacks, Output};
-use anstyle::{AnsiColor, Style};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Output, POOR, QUIET};
 use host::live::Progress;
 pub use prose::Worded;
-use std::io::{self, Write};
+use std::io;
 use steer::classes::Choice;
 use steer::error::Error;
 use xdp::layout::Class;
-
-pub const BOLD: Style = Style::new().bold();
-const QUIET: Style = Style::new().dimmed();
-pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-const POOR: Style = AnsiColor::Yellow.on_default();
-pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 #[derive(clap::Args)]
 pub struct SteerArguments {
@@ -135,13 +128,6 @@ fn percent(share: Option<f64>) -> String {
 /// A line of a name and a text that is broken behind it.
 pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
     out.item(12, name, text)
-}
-
-fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
-    for line in format::wrapped(text, out.width().saturating_sub(indent.len())) {
-        writeln!(out, "{indent}{line}")?;
-    }
-    Ok(())
 }
 
 /// `CPU 1`, `CPUs 1-3`.

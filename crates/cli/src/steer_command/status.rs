@@ -1,6 +1,6 @@
 //! `rxlane steer status`.
 
-use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, item, paragraph, percent, rate};
+use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, item, percent, rate};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::physical;
@@ -43,11 +43,7 @@ impl StatusArguments {
         };
         let interface = &physical::meant(interface, &self.state.folder())?;
         let status = status::status(interface, self.interval, &records)?;
-        if self.json {
-            out.json(&status)?;
-        } else {
-            print(out, &status)?;
-        }
+        out.show(self.json, &status, print)?;
         Ok(Outcome::Success)
     }
 
@@ -123,15 +119,18 @@ fn process(out: &mut Output, status: &Status) -> io::Result<()> {
 fn remarks(out: &mut Output, status: &Status) -> io::Result<()> {
     for remark in &status.remarks {
         let mark = out.styled(POOR, "note");
-        paragraph(out, "  ", &format!("{mark}: {}", printable(remark)))?;
+        out.paragraph("  ", &format!("{mark}: {}", printable(remark)))?;
     }
     Ok(())
 }
 
 fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
     out.heading("CPUs")?;
-    let line = out.styled(QUIET, "  CPU   buckets          frames           rate   share       drops");
-    writeln!(out, "{line}")?;
+    writeln!(
+        out,
+        "{}",
+        out.styled(QUIET, "  CPU   buckets          frames           rate   share       drops")
+    )?;
     let by_rate = status.cpus.iter().any(|row| row.per_second.is_some_and(|rate| rate > 0.0));
     let weight =
         |row: &status::CpuRow| if by_rate { row.per_second.unwrap_or(0.0) } else { row.frames as f64 };
@@ -212,7 +211,7 @@ fn buckets(out: &mut Output, status: &Status) -> io::Result<()> {
     if !by_number {
         let legend =
             cpus.iter().map(|cpu| format!("{} CPU {cpu}", sign(*cpu))).collect::<Vec<_>>().join(", ");
-        paragraph(out, "  ", &legend)?;
+        out.paragraph("  ", &legend)?;
     }
     Ok(())
 }

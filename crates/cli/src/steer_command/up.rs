@@ -2,8 +2,7 @@
 
 use super::prose;
 use super::{
-    BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, paragraph, percent, stay,
-    with_progress,
+    BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, percent, stay, with_progress,
 };
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -202,11 +201,11 @@ impl UpArguments {
         }
         if check.receiving.is_empty() && self.request.cpus.is_none() {
             let text = "Which CPUs receive was not to be seen, so none is excluded: look under load, or name --cpus.";
-            paragraph(out, "  ", text)?;
+            out.paragraph("  ", text)?;
         }
         for remark in &check.remarks {
             writeln!(out)?;
-            paragraph(out, "", &printable(remark))?;
+            out.paragraph("", &printable(remark))?;
         }
         Ok(())
     }
@@ -237,8 +236,7 @@ impl UpArguments {
     ) -> io::Result<()> {
         let (check, plan) = (&resolved.check, &resolved.plan);
         let name = printable(&plan.interface.name);
-        let title = out.styled(GOOD, format!("{name} is steered in {} mode.", mode));
-        writeln!(out, "{title}")?;
+        writeln!(out, "{}", out.styled(GOOD, format!("{name} is steered in {} mode.", mode)))?;
         item(out, "classes", &classes::of_bits(plan.settings.classes).join(", "))?;
         let targets: Vec<u32> = check.targets.iter().map(|row| row.cpu).collect();
         let spared: Vec<u32> = check.left_out.iter().map(|row| row.cpu).collect();

@@ -27,8 +27,7 @@ pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
         compact(totals.interrupts_per_second),
     )?;
     for remark in &model.remarks {
-        let text = out.styled(HOT, format!("! {}", remark.text));
-        writeln!(out, "{text}")?;
+        writeln!(out, "{}", out.styled(HOT, format!("! {}", remark.text)))?;
     }
     part(out, "Queues", &model.queues, QUEUES)?;
     part(out, "Vectors", &model.vectors, VECTORS)?;

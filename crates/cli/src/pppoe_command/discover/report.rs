@@ -2,7 +2,7 @@
 
 use super::{DiscoverArguments, advice};
 use crate::output::Output;
-use anstyle::{AnsiColor, Style};
+use crate::pppoe_command::{BOLD, POOR};
 use format::{Quotable, wrapped};
 use kernel::netlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
@@ -14,9 +14,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 use wire::Vlans;
 use wire::pppoe::TagType;
-
-const BOLD: Style = Style::new().bold();
-const POOR: Style = AnsiColor::Yellow.on_default();
 
 /// Schema `rxlane.pppoe-discover/1`: fields are added, never renamed. Names and texts of concentrators are escaped as they
 /// are shown.
@@ -171,8 +168,7 @@ impl Report {
         let headline =
             format!("{} {line}: {who} answered {} PADI in {} s.", self.interface, self.sent, self.seconds);
         for line in wrapped(&headline, out.width()) {
-            let line = out.styled(BOLD, line);
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", out.styled(BOLD, line))?;
         }
         if self.has_answers() {
             self.table(out)?;
@@ -205,8 +201,7 @@ impl Report {
                 None => format!("{} is not what was asked for", concentrator.mac),
             };
             for line in wrapped(&text, out.width()) {
-                let line = out.styled(POOR, line);
-                writeln!(out, "{line}")?;
+                writeln!(out, "{}", out.styled(POOR, line))?;
             }
         }
         Ok(())
