@@ -1,39 +1,37 @@
 //! `rxlane collect` as a user runs it.
 
-use crate::run::{self, Command};
+use crate::run::{self, Ended};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
-fn rxlane(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
-    let mut command = run::rxlane();
-    command.arg("collect").args(arguments);
-    Ok(command)
+fn collect(arguments: &[&str]) -> Output {
+    run::rxlane().arg("collect").args(arguments).output()
 }
 
 /// Standard output of a run that succeeds and says nothing on standard error.
-fn printed(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
-    let output = rxlane(arguments)?.output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "in a pipe there is no progress");
-    Ok(String::from_utf8(output.stdout)?)
+fn printed(arguments: &[&str]) -> String {
+    let output = collect(arguments);
+    assert!(output.ends(0).stderr.is_empty(), "in a pipe there is no progress");
+    output.text()
 }
 
 /// What a run says on standard error that succeeds and writes a file.
-fn written(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
-    let output = rxlane(arguments)?.output()?;
-    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
-    Ok(String::from_utf8(output.stderr)?)
+fn written(arguments: &[&str]) -> String {
+    let output = collect(arguments);
+    assert!(output.ends(0).stdout.is_empty(), "{output:?}");
+    output.text()
 }
 
 /// The complaint of a run that ends with `code` and prints nothing.
-fn complaint(arguments: &[&str], code: i32) -> Result<String, Box<dyn Error>> {
-    let output = rxlane(arguments)?.output()?;
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    assert!(output.stdout.is_empty(), "{output:?}");
-    Ok(String::from_utf8(output.stderr)?)
+fn complaint(arguments: &[&str], code: i32) -> String {
+    let output = collect(arguments);
+    assert!(output.ends(code).stdout.is_empty(), "{output:?}");
+    output.text()
 }
 
 fn text(path: &Path) -> &str {
@@ -42,10 +40,10 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn the_script_is_printed_as_it_is() -> TestResult {
-    assert_eq!(printed(&["--script"])?, host::collector::SCRIPT);
+    assert_eq!(printed(&["--script"]), host::collector::SCRIPT);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("collector.sh");
-    let said = written(&["--script", "-o", text(&file)])?;
+    let said = written(&["--script", "-o", text(&file)]);
     assert_eq!(
         said,
         format!(
@@ -55,8 +53,8 @@ fn the_script_is_printed_as_it_is() -> TestResult {
         )
     );
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    assert!(complaint(&["--script", "--seconds", "3"], 2)?.contains("cannot be used with"));
-    assert!(complaint(&["--script", "eth0"], 2)?.contains("cannot be used with"));
+    assert!(complaint(&["--script", "--seconds", "3"], 2).contains("cannot be used with"));
+    assert!(complaint(&["--script", "eth0"], 2).contains("cannot be used with"));
     Ok(())
 }
 
@@ -65,14 +63,14 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.txt");
     fs::write(&file, "mine")?;
-    let said = complaint(&["--script", "-o", text(&file)], 2)?;
+    let said = complaint(&["--script", "-o", text(&file)], 2);
     assert_eq!(said, format!("rxlane: {} is there already; --force overwrites it\n", file.display()));
     assert_eq!(fs::read_to_string(&file)?, "mine");
-    written(&["--script", "--force", "-o", text(&file)])?;
+    written(&["--script", "--force", "-o", text(&file)]);
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    let said = complaint(&["--script", "--force", "-o", text(folder.path())], 2)?;
+    let said = complaint(&["--script", "--force", "-o", text(folder.path())], 2);
     assert!(said.contains("is a directory; name a file in it"), "{said}");
-    let said = complaint(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))], 2)?;
+    let said = complaint(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))], 2);
     assert!(said.contains("cannot write"), "{said}");
     // Nothing of the attempts is left beside it.
     assert_eq!(fs::read_dir(folder.path())?.count(), 1);
@@ -82,61 +80,55 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
 #[test]
 fn seconds_are_a_time() -> TestResult {
     for wrong in ["-1", "x", "10000", "NaN"] {
-        assert!(complaint(&[&format!("--seconds={wrong}")], 2)?.contains("--seconds"), "{wrong}");
+        assert!(complaint(&[&format!("--seconds={wrong}")], 2).contains("--seconds"), "{wrong}");
     }
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
-mod on_linux {
-    use super::*;
-    use std::time::{Duration, Instant};
+/// Bytes of a MAC address as they stand in sysfs, of each interface that has one.
+fn addresses() -> Vec<String> {
+    let folder = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    folder
+        .filter_map(|entry| fs::read_to_string(entry.path().join("address")).ok())
+        .map(|address| address.trim().to_owned())
+        .filter(|address| address.len() == 17)
+        .collect()
+}
 
-    /// Bytes of a MAC address as they stand in sysfs, of each interface that has one.
-    fn addresses() -> Vec<String> {
-        let folder = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-        folder
-            .filter_map(|entry| fs::read_to_string(entry.path().join("address")).ok())
-            .map(|address| address.trim().to_owned())
-            .filter(|address| address.len() == 17)
-            .collect()
+#[test]
+fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("bundle.txt");
+    let started = Instant::now();
+    let said = written(&["--seconds", "0.3", "-o", text(&file)]);
+    let judged = format!("`rxlane doctor --from {}` judges it\n", file.display());
+    assert!(said.starts_with(&format!("rxlane: wrote {}, ", file.display())), "{said}");
+    assert!(said.contains(" outputs (") && said.ends_with(&judged), "{said}");
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    let bundle = fs::read_to_string(&file)?;
+    assert!(bundle.starts_with("# rxlane bundle 1\n") && bundle.ends_with("\n# end\n"), "{bundle}");
+    assert!(bundle.contains("\n# system: linux\n"), "{bundle}");
+    assert!(bundle.contains("\n# Please read it before you post it"), "{bundle}");
+    assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 2, "{bundle}");
+    assert_eq!(bundle.lines().filter(|line| *line == "$ cat /proc/softirqs").count(), 2, "{bundle}");
+    for address in addresses() {
+        assert!(!bundle.contains(&address), "{address} is in:\n{bundle}");
     }
+    Ok(())
+}
 
-    #[test]
-    fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("bundle.txt");
-        let started = Instant::now();
-        let said = written(&["--seconds", "0.3", "-o", text(&file)])?;
-        let judged = format!("`rxlane doctor --from {}` judges it\n", file.display());
-        assert!(said.starts_with(&format!("rxlane: wrote {}, ", file.display())), "{said}");
-        assert!(said.contains(" outputs (") && said.ends_with(&judged), "{said}");
-        assert!(started.elapsed() >= Duration::from_millis(300));
-        let bundle = fs::read_to_string(&file)?;
-        assert!(bundle.starts_with("# rxlane bundle 1\n") && bundle.ends_with("\n# end\n"), "{bundle}");
-        assert!(bundle.contains("\n# system: linux\n"), "{bundle}");
-        assert!(bundle.contains("\n# Please read it before you post it"), "{bundle}");
-        assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 2, "{bundle}");
-        assert_eq!(bundle.lines().filter(|line| *line == "$ cat /proc/softirqs").count(), 2, "{bundle}");
-        for address in addresses() {
-            assert!(!bundle.contains(&address), "{address} is in:\n{bundle}");
-        }
-        Ok(())
-    }
+#[test]
+fn one_sample_of_one_interface() -> TestResult {
+    let bundle = printed(&["--seconds", "0", "lo"]);
+    assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 1, "{bundle}");
+    let asked: Vec<&str> = bundle.lines().filter_map(|line| line.strip_prefix("$ ethtool -k ")).collect();
+    assert_eq!(asked, ["lo"]);
+    Ok(())
+}
 
-    #[test]
-    fn one_sample_of_one_interface() -> TestResult {
-        let bundle = printed(&["--seconds", "0", "lo"])?;
-        assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 1, "{bundle}");
-        let asked: Vec<&str> = bundle.lines().filter_map(|line| line.strip_prefix("$ ethtool -k ")).collect();
-        assert_eq!(asked, ["lo"]);
-        Ok(())
-    }
-
-    #[test]
-    fn an_unknown_interface_is_named_with_those_that_there_are() -> TestResult {
-        let said = complaint(&["no-such-if0", "--seconds", "60"], 2)?;
-        assert!(said.contains("no-such-if0") && said.contains("lo"), "{said}");
-        Ok(())
-    }
+#[test]
+fn an_unknown_interface_is_named_with_those_that_there_are() -> TestResult {
+    let said = complaint(&["no-such-if0", "--seconds", "60"], 2);
+    assert!(said.contains("no-such-if0") && said.contains("lo"), "{said}");
+    Ok(())
 }

@@ -1,16 +1,11 @@
 //! The commands around the product: demo, man pages, completions, help, exit codes.
 
-use crate::run::{self, Command};
+use crate::run::{BINARY, Command, Ended, rxlane};
+use std::process::Output;
 use tempfile::TempDir;
 
-fn rxlane() -> Command {
-    run::rxlane()
-}
-
 fn stdout(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    command.output().ends(0).text()
 }
 
 #[test]
@@ -47,11 +42,9 @@ fn demo_shows_queue_0_and_writes_captures_and_page() {
 fn demo_says_where_it_cannot_write() {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("taken"), b"").unwrap();
-    let output =
-        rxlane().args(["demo", "--directory", "taken"]).current_dir(directory.path()).output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
-    assert!(error.contains("taken") && error.contains("--directory"), "{error}");
+    let output = rxlane().args(["demo", "--directory", "taken"]).current_dir(directory.path()).output();
+    output.ends(2).says("taken").says("--directory");
+    assert_eq!(output.text().lines().count(), 1, "{}", output.text());
 }
 
 #[test]
@@ -114,7 +107,7 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
 #[test]
 fn wrong_usage_is_exit_2() {
     for arguments in [vec![], vec!["frobnicate"], vec!["explain"], vec!["explain", "--frobnicate", "x"]] {
-        let output = rxlane().args(&arguments).output().unwrap();
+        let output = rxlane().args(&arguments).output();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
@@ -178,12 +171,12 @@ fn a_reader_that_closes_the_pipe_hears_no_complaint() {
         // Nobody reads: the first write finds the pipe closed.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut command = std::process::Command::new(run::BINARY);
+        let mut command = std::process::Command::new(BINARY);
         let output = command.args(&arguments).stdout(writer).stderr(std::process::Stdio::piped());
         let output = output.spawn().unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         // What a command has found out by its end it tells by its exit code, as with a reader; one that has not come there exits 0.
-        let read = rxlane().args(&arguments).output().unwrap();
+        let read = rxlane().args(&arguments).output();
         assert!(
             [Some(0), read.status.code()].contains(&output.status.code()),
             "{arguments:?}: {}",
@@ -200,12 +193,10 @@ fn a_full_disk_is_what_the_machine_lacks() {
     // clap prints help by itself.
     for arguments in long_outputs(&capture).iter().filter(|arguments| arguments[0] != "--help") {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut command = std::process::Command::new(run::BINARY);
+        let mut command = std::process::Command::new(BINARY);
         let output = command.args(arguments).stdout(full).stderr(std::process::Stdio::piped());
         let output = output.spawn().unwrap().wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {said}");
-        assert!(said.contains("standard output: No space left"), "{arguments:?}: {said}");
+        output.is(arguments, 3, "standard output: No space left");
     }
 }
 
@@ -213,7 +204,7 @@ fn a_full_disk_is_what_the_machine_lacks() {
 fn complaints_that_nobody_reads_change_no_exit_code() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(run::BINARY);
+    let mut command = std::process::Command::new(BINARY);
     let status = command.args(["explain", "no-such-file.pcap"]).stderr(writer).status().unwrap();
     assert_eq!(status.code(), Some(2));
     // A damaged capture is told on standard error, too, and is exit 1.
@@ -223,7 +214,7 @@ fn complaints_that_nobody_reads_change_no_exit_code() {
     std::fs::write(&path, &octets[..octets.len() - 7]).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(run::BINARY);
+    let mut command = std::process::Command::new(BINARY);
     let status = command.args(["explain", &path]).stdout(std::process::Stdio::null()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));
 }
@@ -231,30 +222,26 @@ fn complaints_that_nobody_reads_change_no_exit_code() {
 #[test]
 fn a_key_of_zeros_is_no_key() {
     let zeros = ["00"; 40].join(":");
-    let output =
-        rxlane().args(["explain", "-", "--nic", "i210", "--key", &zeros]).write_stdin("").output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && error.contains("all bytes of the key are zero"), "{error}");
+    let output = rxlane().args(["explain", "-", "--nic", "i210", "--key", &zeros]).write_stdin("").output();
+    output.ends(2).says("all bytes of the key are zero");
     // By hand it may be computed with.
     let by_hand = "rss hash --src 10.0.0.1 --sport 1 --dst 10.0.0.2 --dport 2 --key";
     assert!(stdout(rxlane().args(by_hand.split(' ')).arg(&zeros)).contains("0x00000000"));
 }
 
 /// Runs the program under a limit of the shell.
-fn limited(limit: &str, arguments: &[&str]) -> (Option<i32>, String) {
+fn limited(limit: &str, arguments: &[&str]) -> Output {
     let script = format!("ulimit {limit}; exec \"$@\"");
     let mut command = std::process::Command::new("sh");
-    let output = command.args(["-c", &script, "sh", run::BINARY]).args(arguments).output().unwrap();
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    command.args(["-c", &script, "sh", BINARY]).args(arguments).output().unwrap()
 }
 
 #[test]
 fn a_capture_for_which_there_is_no_room_is_not_there() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("line.pcap").to_str().unwrap().to_owned();
-    let (code, error) = limited("-f 64", &["gen", "--scenario", "pppoe", "-o", &path]);
-    assert_eq!(code, Some(3), "{error}");
-    assert!(error.contains(&format!("cannot write {path}: File too large")), "{error}");
+    let output = limited("-f 64", &["gen", "--scenario", "pppoe", "-o", &path]);
+    output.ends(3).says(&format!("cannot write {path}: File too large"));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
 }
 
@@ -264,7 +251,7 @@ fn too_little_memory_is_what_the_machine_lacks() {
     let capture = capture(&directory);
     let state = directory.path().join("state").to_str().unwrap().to_owned();
     // With less the program is not even loaded.
-    let is_loaded = |kilobytes: &u32| limited(&format!("-v {kilobytes}"), &["--version"]).0 == Some(0);
+    let is_loaded = |kilobytes: &u32| limited(&format!("-v {kilobytes}"), &["--version"]).code() == 0;
     let least = (10_000..60_000).step_by(2000).find(is_loaded).expect("it starts");
     let commands: &[&[&str]] = &[
         &["steer", "up", "lo"],
@@ -282,7 +269,8 @@ fn too_little_memory_is_what_the_machine_lacks() {
         &["pppoe", "connect", "lo", "--reconnect", "false"],
     ];
     for arguments in commands {
-        let (code, error) = limited("-v 60000", arguments);
+        let output = limited("-v 60000", arguments);
+        let (code, error) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
         let is_short = code == Some(3) && error.contains("too little memory") && error.lines().count() == 1;
         // A command that needs little, or is refused before it needs any, ends as ever.
         let is_modest = ["link", "pppoe"].contains(&arguments[0])
@@ -296,7 +284,8 @@ fn too_little_memory_is_what_the_machine_lacks() {
                 }
                 _ => arguments.to_vec(),
             };
-            let (code, error) = limited(&limits, &with_state);
+            let output = limited(&limits, &with_state);
+            let (code, error) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
             let is_sentence =
                 !["panicked", "memory allocation of", "backtrace"].iter().any(|word| error.contains(word));
             assert!(is_sentence && code.is_some(), "{kilobytes} kB, {arguments:?}: {code:?}: {error}");
@@ -320,8 +309,7 @@ fn a_line_that_is_none_is_refused_alike_by_every_command() {
     {
         let mut all = std::collections::BTreeSet::new();
         for command in commands {
-            let output = rxlane().args(*command).args([option, typed]).end(2);
-            let error = String::from_utf8(output.stderr).unwrap();
+            let error = rxlane().args(*command).args([option, typed]).output().ends(2).text();
             let first = error.lines().next().unwrap_or_default().to_owned();
             assert!(first.contains(option) && first.contains(typed), "{command:?}: {error}");
             let others: Vec<&str> = error
@@ -361,8 +349,7 @@ fn former_names_of_options_are_taken_and_not_shown() {
         &["steer", "up", "no-such", "--dry-run", "--journal", state],
         &["envelope", "check", "no-such", "--header", "8", "--journal", state],
     ] {
-        let output = rxlane().args(arguments).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
+        let error = String::from_utf8(rxlane().args(arguments).output().stderr).unwrap();
         assert!(error.starts_with("rxlane: ") && error.contains("no-such"), "{arguments:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
     }

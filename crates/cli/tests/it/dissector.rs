@@ -1,7 +1,7 @@
 //! What `rxlane explain --json` says of a capture beside what an independent dissector does (`NAME.expected.json`), in
 //! the words of the former.
 
-use crate::run;
+use crate::run::{self, Ended};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -112,9 +112,8 @@ pub fn quantities(ours: &Value, theirs: &Value) -> Vec<(&'static str, Value, Val
 
 /// What `rxlane explain --json` says of the capture.
 pub fn explain(capture: &Path) -> Value {
-    let output = run::rxlane().arg("explain").arg(capture).arg("--json").output().unwrap();
-    assert!(output.status.success(), "{}: {}", capture.display(), String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let output = run::rxlane().arg("explain").arg(capture).arg("--json").output();
+    output.is(&capture, 0, "").json()
 }
 
 /// What the independent dissector says, from its file.

@@ -1,7 +1,6 @@
 //! `rxlane doctor` on texts: verdicts and exit codes, JSON, the page, wrong usage.
 
-use crate::run::{self, Command};
-use serde_json::Value;
+use crate::run::{Ended, rxlane};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
@@ -13,10 +12,6 @@ const HOT: &str = "$ ethtool -S enp1s0 | grep rx_queue\n     rx_queue_0_packets:
 const UNEVEN: &str = "NIC statistics:\n     rx_queue_0_packets: 77805\n     rx_queue_1_packets: 341999\n     \
                       rx_queue_2_packets: 24064\n     rx_queue_3_packets: 156304\n";
 
-fn rxlane() -> Command {
-    run::rxlane()
-}
-
 fn written(directory: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     let path = directory.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -24,15 +19,11 @@ fn written(directory: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
 }
 
 fn doctor(from: &Path, more: &[&str]) -> Output {
-    rxlane().arg("doctor").arg("--from").arg(from).args(more).output().unwrap()
+    rxlane().arg("doctor").arg("--from").arg(from).args(more).output()
 }
 
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 #[test]
@@ -41,7 +32,7 @@ fn a_limited_path_is_exit_1_with_evidence() {
     let hot = written(&directory, "paste.txt", HOT);
     let output = doctor(&hot, &[]);
     let text = stdout(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    output.ends(1);
     assert!(text.starts_with("Bottleneck: queue (the receive queues) of enp1s0: "), "{text}");
     assert!(text.contains("| rx_queue_0_packets: 16630368449   ethtool -S enp1s0"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -52,7 +43,7 @@ fn a_limited_path_is_exit_1_with_evidence() {
 fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
     let directory = TempDir::new().unwrap();
     let output = doctor(&written(&directory, "paste.txt", UNEVEN), &["--verbose"]);
-    assert_eq!(output.status.code(), Some(0));
+    output.ends(0);
     assert!(stdout(&output).starts_with("Unknown: nothing wrong was seen"), "{}", stdout(&output));
     assert!(stdout(&output).contains("insufficient-data"));
 }
@@ -60,8 +51,7 @@ fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
 #[test]
 fn json_has_the_fields_that_scripts_rely_on() {
     let directory = TempDir::new().unwrap();
-    let output = doctor(&written(&directory, "paste.txt", HOT), &["--json"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = doctor(&written(&directory, "paste.txt", HOT), &["--json"]).json();
     assert_eq!(report["schema"], "rxlane.doctor/1");
     assert_eq!(report["verdict"], "limited");
     assert_eq!(report["interfaces"][0]["name"], "enp1s0");
@@ -80,14 +70,13 @@ fn json_has_the_fields_that_scripts_rely_on() {
 
 #[test]
 fn standard_input_and_several_files_are_read() {
-    let output = rxlane().args(["doctor", "--from", "-"]).write_stdin(HOT).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stdout(&output).contains("(standard input, line 2)"), "{}", stdout(&output));
+    let piped = rxlane().args(["doctor", "--from", "-"]).write_stdin(HOT).output();
+    piped.ends(1).says("(standard input, line 2)");
     let directory = TempDir::new().unwrap();
     let before = written(&directory, "before.txt", HOT);
     let after = written(&directory, "after.txt", HOT.replace("16630368449", "16630970000"));
-    let output = rxlane().arg("doctor").arg("--from").args([before, after]).output().unwrap();
-    assert!(stdout(&output).contains("601,551 frames between the samples"), "{}", stdout(&output));
+    let both = rxlane().arg("doctor").arg("--from").args([before, after]).output();
+    both.says("601,551 frames between the samples");
 }
 
 #[test]
@@ -109,14 +98,13 @@ fn the_page_stands_alone_and_escapes_what_it_quotes() {
 fn a_page_does_not_overwrite_what_is_read() {
     let directory = TempDir::new().unwrap();
     let paste = written(&directory, "paste.txt", HOT);
-    let output = doctor(&paste, &["--html", paste.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2));
+    doctor(&paste, &["--html", paste.to_str().unwrap()]).ends(2);
     assert_eq!(std::fs::read_to_string(paste).unwrap(), HOT);
 }
 
 #[test]
 fn every_finding_is_explained() {
-    let list = stdout(&rxlane().args(["doctor", "--explain"]).output().unwrap());
+    let list = stdout(&rxlane().args(["doctor", "--explain"]).output());
     // A long title goes on below itself.
     let ids: Vec<&str> = list
         .lines()
@@ -125,9 +113,9 @@ fn every_finding_is_explained() {
         .collect();
     assert_eq!(ids.len(), 36, "{list}");
     for id in ids {
-        let output = rxlane().args(["doctor", "--explain", id]).output().unwrap();
+        let output = rxlane().args(["doctor", "--explain", id]).output();
         let text = stdout(&output);
-        assert_eq!(output.status.code(), Some(0), "{id}");
+        output.is(&id, 0, "");
         for heading in ["What it means", "How it shows", "How to fix it", "What the fix costs"] {
             assert!(text.contains(heading), "{id}: {text}");
         }
@@ -151,9 +139,7 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
         (&["--seconds", "0"], "'0' for '--seconds <N>': 0.1 to 3600 seconds are possible"),
     ];
     for (arguments, words) in cases {
-        let output = rxlane().arg("doctor").args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+        rxlane().arg("doctor").args(arguments).output().is(&arguments, 2, words);
     }
 }
 
@@ -161,7 +147,7 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
 fn undo_without_changes_has_nothing_to_do() {
     let directory = TempDir::new().unwrap();
     let journal = directory.path().join("journal");
-    let output = rxlane().args(["doctor", "--undo", "--journal"]).arg(journal).output().unwrap();
+    let output = rxlane().args(["doctor", "--undo", "--journal"]).arg(journal).output();
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "Nothing to restore.\n"));
 }
 
@@ -173,7 +159,7 @@ fn bytes_that_are_no_text_do_no_harm() {
     bytes.extend(std::iter::repeat_n(b'x', 200_000));
     bytes.extend(b"\n$ ethtool -g enp1s0\nRing parameters for \x1b[31menp1s0:\n");
     let output = doctor(&written(&directory, "paste.txt", bytes), &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    output.ends(1);
     assert!(!output.stdout.contains(&0x1b));
 }
 
@@ -195,7 +181,7 @@ fn a_thousand_interfaces_with_the_same_finding_are_one() {
     assert!(text.contains("The same of 999 more interfaces: veth3, veth4, veth5"), "{text}");
     assert!(text.lines().count() < 60 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(stdout(&doctor(&paste, &[])).lines().count() <= 12);
-    let report: Value = serde_json::from_slice(&doctor(&paste, &["--json"]).stdout).unwrap();
+    let report = doctor(&paste, &["--json"]).json();
     let findings = report["findings"].as_array().unwrap();
     assert_eq!(findings.iter().filter(|finding| finding["id"] == "single-queue").count(), 1000);
 }

@@ -1,18 +1,15 @@
 //! `rxlane explain`, run as its users run it.
 
-use crate::run::{self, Command};
+use crate::run::{BINARY, Ended, rxlane};
 use capture::{LinkType, Resolution, Writer};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use tempfile::TempDir;
 use traffic::Scenario;
 use wire::emit::Encapsulation;
 
 const FRAMES: u64 = 2000;
-
-fn rxlane() -> Command {
-    run::rxlane()
-}
 
 fn sample(encapsulation: &str) -> Vec<u8> {
     let scenario = Scenario::new(encapsulation.parse::<Encapsulation>().unwrap()).with_flows(200).data_only();
@@ -32,16 +29,13 @@ fn file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
 }
 
 fn json(arguments: &[&str], path: &Path) -> Value {
-    let output = rxlane().arg("explain").arg(path).args(arguments).arg("--json").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let output = rxlane().arg("explain").arg(path).args(arguments).arg("--json").output();
+    output.ends(0).json()
 }
 
-/// Exit code and standard error of a run that fails.
-fn refusal(command: &mut Command) -> (i32, String) {
-    let output = command.output().unwrap();
-    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+/// A run that fails in one sentence, exit 2, and prints nothing else.
+fn refused(output: &Output, sentence: &str) {
+    assert!(output.ends(2).says(sentence).stdout.is_empty(), "{}", output.text());
 }
 
 fn queues(report: &Value) -> Vec<u64> {
@@ -145,11 +139,9 @@ fn standard_input_and_several_files_count_the_same() {
     let plain = sample("pppoe");
     let path = file(&directory, "a.pcap", &plain);
     let expected = json(&[], &path)["stacks"].clone();
-    let output = rxlane().args(["explain", "-", "--json"]).write_stdin(plain.clone()).output().unwrap();
-    let piped: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let piped = rxlane().args(["explain", "-", "--json"]).write_stdin(plain.clone()).output().json();
     assert_eq!(piped["stacks"], expected);
-    let twice = rxlane().arg("explain").args([&path, &path]).arg("--json").output().unwrap();
-    let twice: Value = serde_json::from_slice(&twice.stdout).unwrap();
+    let twice = rxlane().arg("explain").args([&path, &path]).arg("--json").output().json();
     assert_eq!(twice["source"]["frames"], 2 * FRAMES);
     assert_eq!(twice["flows"], json(&[], &path)["flows"]);
 }
@@ -159,9 +151,9 @@ fn a_truncated_capture_counts_every_whole_record_and_says_where_it_ends() {
     let directory = TempDir::new().unwrap();
     let whole = sample("pppoe");
     let path = file(&directory, "cut.pcap", &whole[..whole.len() - 5]);
-    let output = rxlane().arg("explain").arg(&path).arg("--json").output().unwrap();
+    let output = rxlane().arg("explain").arg(&path).arg("--json").output();
     assert_eq!(output.status.code(), Some(1), "the report is there, the file is not whole");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = output.json();
     assert_eq!(report["source"]["frames"], FRAMES - 1);
     let problem = report["source"]["problems"][0].as_str().unwrap();
     assert!(problem.contains("cut.pcap: frame 2000 at byte "), "{problem}");
@@ -172,13 +164,13 @@ fn a_truncated_capture_counts_every_whole_record_and_says_where_it_ends() {
 fn what_is_no_capture_is_one_sentence_and_exit_2() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "notes.txt", b"Dear diary, today the line was slow again.");
-    let (code, error) = refusal(rxlane().arg("explain").arg(&path));
-    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
-    assert!(error.contains("notes.txt") && error.contains("no capture"), "{error}");
-    let (code, error) = refusal(rxlane().args(["explain", "/nonexistent.pcap"]));
-    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
-    let (code, error) = refusal(rxlane().args(["explain", "-"]).write_stdin(""));
-    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
+    let prose = rxlane().arg("explain").arg(&path).output();
+    prose.says("notes.txt").says("no capture");
+    let none = rxlane().args(["explain", "/nonexistent.pcap"]).output();
+    for output in [prose, none, rxlane().args(["explain", "-"]).write_stdin("").output()] {
+        refused(&output, "");
+        assert_eq!(output.text().lines().count(), 1, "{}", output.text());
+    }
 }
 
 #[test]
@@ -189,19 +181,17 @@ fn a_page_never_takes_the_place_of_an_input_nor_of_an_older_page_halfway() {
     let link = directory.path().join("link.pcap");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     for target in [&path, &link] {
-        let (code, error) = refusal(rxlane().arg("explain").arg(&path).arg("--html").arg(target));
-        assert_eq!(code, 2, "{error}");
-        assert!(error.contains("is the input"), "{error}");
+        refused(&rxlane().arg("explain").arg(&path).arg("--html").arg(target).output(), "is the input");
     }
     assert_eq!(std::fs::read(&path).unwrap(), capture);
     let page = file(&directory, "old.html", b"an older page");
-    refusal(rxlane().args(["explain", "/dev/null", "--html"]).arg(&page));
+    refused(&rxlane().args(["explain", "/dev/null", "--html"]).arg(&page).output(), "");
     assert_eq!(std::fs::read(&page).unwrap(), b"an older page");
-    rxlane().arg("explain").arg(&path).arg("--html").arg(&page).succeed();
+    rxlane().arg("explain").arg(&path).arg("--html").arg(&page).output().ends(0);
     assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
-    let output = rxlane().arg("explain").arg(&path).args(["--html", "-"]).output().unwrap();
+    let output = rxlane().arg("explain").arg(&path).args(["--html", "-"]).output();
     assert!(output.stdout.starts_with(b"<!DOCTYPE html>"));
 }
 
@@ -214,9 +204,8 @@ fn a_frame_of_very_many_tags_is_shown_shortened() {
     let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Microseconds).unwrap();
     writer.write(0, &frame, frame.len() as u32).unwrap();
     let path = file(&directory, "tags.pcap", &writer.finish().unwrap());
-    let output = rxlane().arg("explain").arg(&path).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let output = rxlane().arg("explain").arg(&path).output();
+    let text = output.ends(0).text();
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
 }
 
@@ -262,9 +251,8 @@ fn what_the_card_refuses_is_refused() {
         (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
         (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),
     ] {
-        let (code, error) = refusal(rxlane().arg("explain").arg(&path).args(&arguments));
-        assert_eq!(code, 2, "{arguments:?}: {error}");
-        assert!(error.contains(culprit), "{arguments:?}: {error}");
+        let output = rxlane().arg("explain").arg(&path).args(&arguments).output();
+        assert!(output.is(&arguments, 2, culprit).stdout.is_empty(), "{arguments:?}");
     }
 }
 
@@ -298,14 +286,14 @@ fn one_queue_is_never_called_a_spread() {
 fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));
-    let output = rxlane().arg("explain").arg(&path).output().unwrap();
+    let output = rxlane().arg("explain").arg(&path).output();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains('\x1b'), "{text}");
     let conclusion = text.split("Receive queues").next().expect("a conclusion");
     let conclusion = conclusion.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(conclusion.contains("because the parser stops at the PPPoE header"), "{conclusion}");
     assert!(text.lines().count() <= 24, "{text}");
-    let verbose = rxlane().arg("explain").arg(&path).arg("--verbose").output().unwrap();
+    let verbose = rxlane().arg("explain").arg(&path).arg("--verbose").output();
     let verbose = String::from_utf8(verbose.stdout).unwrap();
     assert!(verbose.starts_with(&text) && verbose.contains("Largest flows"), "{verbose}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
@@ -315,9 +303,7 @@ fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal()
 fn a_reader_that_goes_away_is_no_error() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));
-    let binary = run::BINARY;
-    let script = format!("{} explain {} --json | head -c 1", binary, path.display());
+    let script = format!("{BINARY} explain {} --json | head -c 1", path.display());
     let output = std::process::Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.ends(0).stderr.is_empty(), "{}", output.text());
 }

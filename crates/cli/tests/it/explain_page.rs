@@ -3,7 +3,8 @@
 mod markup;
 mod reports;
 
-use crate::{explain_html, run};
+use crate::explain_html;
+use crate::run::{self, Ended};
 use explain::Report;
 use markup::{Element, elements, text};
 
@@ -300,8 +301,7 @@ fn contrast_is_sufficient_in_both_themes() {
 fn the_command_writes_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let rxlane = |arguments: &[&str]| {
-        let run = run::rxlane().current_dir(&folder).args(arguments).output().unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        run::rxlane().current_dir(&folder).args(arguments).output().ends(0);
     };
     let capture = "<script>alert(1)<&script>.pcap";
     rxlane(&["gen", "--scenario", "pppoe", "--flows", "50", "--frames", "500", "-o", capture]);
@@ -327,8 +327,12 @@ fn standard_input_keeps_its_name_and_its_argument() {
     };
     let made =
         rxlane().args(["gen", "--scenario", "qinq", "--flows", "9", "--frames", "90", "-o", "-"]).output();
-    let capture = made.unwrap().stdout;
-    rxlane().args(["explain", "-", "--nic", "i210", "--html", "page.html"]).write_stdin(capture).succeed();
+    let capture = made.stdout;
+    rxlane()
+        .args(["explain", "-", "--nic", "i210", "--html", "page.html"])
+        .write_stdin(capture)
+        .output()
+        .ends(0);
     let shown = text(&std::fs::read_to_string(folder.path().join("page.html")).unwrap());
     for part in ["Standard input", "rxlane explain - --nic i210 --queues 4 --cpus 4 --json"] {
         assert!(shown.contains(part), "{part}: {shown}");

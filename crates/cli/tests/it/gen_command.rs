@@ -1,26 +1,24 @@
 //! `rxlane gen` as a user runs it.
 
-use crate::run::{self, Command};
+use crate::run::{self, Ended};
 use capture::{Capture, Format};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Cursor;
+use std::process::Output;
 use wire::{Link, dissect};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
-fn rxlane(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
-    let mut command = run::rxlane();
-    command.arg("gen").args(arguments);
-    Ok(command)
+fn rxlane(arguments: &[&str]) -> Output {
+    run::rxlane().arg("gen").args(arguments).output()
 }
 
 /// Standard output of a run that succeeds and says nothing on standard error.
-fn octets(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
-    let output = rxlane(arguments)?.output()?;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "in a pipe there is no progress");
-    Ok(output.stdout)
+fn bytes(arguments: &[&str]) -> Vec<u8> {
+    let output = rxlane(arguments);
+    assert!(output.ends(0).stderr.is_empty(), "in a pipe there is no progress");
+    output.stdout
 }
 
 /// Frames by stack, of a capture without problems.
@@ -50,7 +48,7 @@ fn what_was_asked_for_is_what_is_written() -> TestResult {
         (&["--encap", "none"], "eth/ipv4/tcp"),
     ];
     for (arguments, stack) in cases {
-        let found = stacks(octets(&[arguments, &plain].concat())?)?;
+        let found = stacks(bytes(&[arguments, &plain].concat()))?;
         assert_eq!(found, BTreeMap::from([(stack.to_owned(), 50)]), "{arguments:?}");
     }
     Ok(())
@@ -65,7 +63,7 @@ fn tags_of_the_short_notation() -> TestResult {
         (&["--vlan", "35", "--tpid", "0x88a8"], "0x88a8/35"),
     ];
     for (arguments, expected) in cases {
-        let out = octets(&[arguments, &["--frames", "1", "-o", "-"]].concat())?;
+        let out = bytes(&[arguments, &["--frames", "1", "-o", "-"]].concat());
         let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
         let frame = capture.next_frame().ok_or("no frame")?;
         let seen = dissect(Link::Ethernet, frame.data, frame.data.len());
@@ -79,7 +77,7 @@ fn tags_of_the_short_notation() -> TestResult {
 fn formats_hold_the_same_frames() -> TestResult {
     let mut all = Vec::new();
     for (name, format) in [("pcap", Format::Pcap), ("pcap-ns", Format::Pcap), ("pcapng", Format::Pcapng)] {
-        let out = octets(&["--scenario", "mixed", "--frames", "500", "--format", name, "-o", "-"])?;
+        let out = bytes(&["--scenario", "mixed", "--frames", "500", "--format", name, "-o", "-"]);
         let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
         assert_eq!(capture.format(), format, "{name}");
         let mut frames = Vec::new();
@@ -96,8 +94,8 @@ fn formats_hold_the_same_frames() -> TestResult {
 
 #[test]
 fn a_seed_is_a_sample() -> TestResult {
-    let sample = |seed| octets(&["--frames", "300", "--seed", seed, "-o", "-"]);
-    assert!(sample("1")? == sample("1")? && sample("1")? != sample("2")?);
+    let sample = |seed| bytes(&["--frames", "300", "--seed", seed, "-o", "-"]);
+    assert!(sample("1") == sample("1") && sample("1") != sample("2"));
     Ok(())
 }
 
@@ -106,15 +104,15 @@ fn a_file_is_written_and_described() -> TestResult {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sample.pcap");
     let name = path.to_str().ok_or("path")?;
-    let described = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name])?;
+    let described = bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name]);
     let described = String::from_utf8(described)?;
     assert!(described.contains("sample.pcap: 100 frames") && described.contains("20 flows in pppoe"));
-    let one = String::from_utf8(octets(&["--flows", "1", "--frames", "1", "-o", name])?)?;
+    let one = String::from_utf8(bytes(&["--flows", "1", "--frames", "1", "-o", name]))?;
     assert!(one.contains(": 1 frame, ") && one.contains(", 1 flow in "), "{one}");
-    let many = String::from_utf8(octets(&["--flows", "2000", "--frames", "1500", "-o", name])?)?;
+    let many = String::from_utf8(bytes(&["--flows", "2000", "--frames", "1500", "-o", name]))?;
     assert!(many.contains(": 1,500 frames, ") && many.contains(", 2,000 flows in "), "{many}");
-    octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name])?;
-    let standard = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", "-"])?;
+    bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name]);
+    let standard = bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", "-"]);
     assert!(std::fs::read(&path)? == standard);
     Ok(())
 }
@@ -123,21 +121,20 @@ fn a_file_is_written_and_described() -> TestResult {
 fn packets_are_as_long_as_the_mtu_allows() -> TestResult {
     let long = ["--frames", "1", "--control", "0", "--fragments", "0", "--size", "4000", "-o", "-"];
     // A capture of one whole frame: headers of file and record, and the frame without FCS.
-    assert_eq!(octets(&[&["--encap", "none", "--mtu", "4000"][..], &long].concat())?.len(), 24 + 16 + 3996);
-    let refused = rxlane(&[&["--encap", "none"][..], &long].concat())?.end(2);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("do not fit the MTU of 1500"));
+    assert_eq!(bytes(&[&["--encap", "none", "--mtu", "4000"][..], &long].concat()).len(), 24 + 16 + 3996);
+    rxlane(&[&["--encap", "none"][..], &long].concat()).ends(2).says("do not fit the MTU of 1500");
     Ok(())
 }
 
 #[test]
 fn the_list_names_every_scenario() -> TestResult {
-    let list = String::from_utf8(octets(&["--list"])?)?;
+    let list = String::from_utf8(bytes(&["--list"]))?;
     for named in &traffic::NAMED {
         let row = list.lines().find(|line| line.split_whitespace().next() == Some(named.name));
         let row = row.ok_or(named.name)?;
         assert!(row.ends_with(&format!("  {}", named.summary)), "{row}");
     }
-    let json: serde_json::Value = serde_json::from_slice(&octets(&["--list", "--json"])?)?;
+    let json: serde_json::Value = serde_json::from_slice(&bytes(&["--list", "--json"]))?;
     assert_eq!(json["scenarios"].as_array().map(Vec::len), Some(traffic::NAMED.len()));
     assert_eq!(json["scenarios"][1]["encapsulations"][0], "q:35");
     Ok(())
@@ -158,11 +155,8 @@ fn wrong_usage_names_culprit_and_way_out() -> TestResult {
         (&["-o", "/nowhere/at/all.pcap"], "cannot write /nowhere/at/all.pcap"),
     ];
     for (arguments, message) in cases {
-        let output = rxlane(arguments)?.output()?;
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-        assert!(error.contains(message), "{arguments:?}: {error}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let output = rxlane(arguments);
+        assert!(output.is(&arguments, 2, message).stdout.is_empty(), "{arguments:?}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Words that texts and names do not use, with those that they do.
 
-use crate::run::rxlane;
+use crate::run::{Ended, rxlane};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -150,7 +150,8 @@ fn documents_use_the_words_of_the_field() {
 
 /// The words of a command and of those below it, as `rxlane` takes them.
 fn commands(path: Vec<String>, all: &mut Vec<(String, String)>) {
-    let output = rxlane().args(&path).arg("--help").succeed();
+    let output = rxlane().args(&path).arg("--help").output();
+    output.ends(0);
     let help = String::from_utf8(output.stdout).expect("UTF-8");
     let below = help.split_once("\nCommands:\n").map(|(_, rest)| rest.split("\n\n").next().unwrap_or(rest));
     let names: Vec<String> = below
@@ -173,7 +174,7 @@ fn help_and_man_pages_use_the_words_of_the_field() {
     commands(Vec::new(), &mut all);
     assert!(all.len() > 40, "commands are found by `Commands:`");
     let folder = tempfile::tempdir().expect("a folder");
-    rxlane().arg("man").arg(folder.path()).succeed();
+    rxlane().arg("man").arg(folder.path()).output().ends(0);
     for file in files(folder.path(), "1") {
         let page = fs::read_to_string(&file).expect("a page");
         all.push((file.file_name().unwrap_or_default().to_string_lossy().into_owned(), page));

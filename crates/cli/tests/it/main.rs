@@ -11,7 +11,6 @@ mod commands;
 mod corpus;
 mod dissector;
 mod doctor;
-mod envelope;
 mod explain;
 mod explain_page;
 mod gen_command;

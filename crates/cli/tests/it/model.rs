@@ -1,6 +1,6 @@
 //! `rxlane model`, run as a person runs it.
 
-use crate::run::{self, Command};
+use crate::run::{self, Command, Ended};
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
@@ -14,18 +14,16 @@ fn rxlane(arguments: &[&str]) -> Command {
 }
 
 fn output(arguments: &[&str]) -> String {
-    String::from_utf8(rxlane(arguments).succeed().stdout).unwrap()
+    rxlane(arguments).output().ends(0).text()
 }
 
 fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&output(&[arguments, &["--json"]].concat())).unwrap()
+    rxlane(&[arguments, &["--json"]].concat()).output().ends(0).json()
 }
 
-/// Exit 2 and a sentence on standard error.
+/// Exit 2 and a sentence.
 fn refused(arguments: &[&str], sentence: &str) {
-    let assert = rxlane(arguments).end(2);
-    let error = String::from_utf8(assert.stderr).unwrap();
-    assert!(error.contains(sentence), "{arguments:?}: {error}");
+    rxlane(arguments).output().is(&arguments, 2, sentence);
 }
 
 #[test]
@@ -114,13 +112,8 @@ fn examples_of_the_help_run() {
     for command in commands {
         let words = command.strip_prefix("rxlane ").unwrap();
         let line = format!("{} {words}", program);
-        let status = std::process::Command::new("sh")
-            .args(["-c", &line])
-            .current_dir(&folder)
-            .output()
-            .unwrap()
-            .status;
-        assert!(status.success(), "{line}");
+        let run = std::process::Command::new("sh").args(["-c", &line]).current_dir(&folder).output();
+        run.unwrap().is(&line, 0, "");
     }
 }
 
@@ -149,7 +142,7 @@ fn a_capture_is_traffic() {
     let capture = folder.path().join("line.pcap");
     let mut generate = run::rxlane();
     generate.args(["gen", "--scenario", "pppoe", "--frames", "5000", "--seed", "1", "-o"]).arg(&capture);
-    generate.succeed();
+    generate.output().ends(0);
     let text = "title = \"a capture\"\ncpus = 4\nwarm_up_ms = 0\nduration_ms = 1000\n[costs]\ndriver = 1000\n\
                 [interface.wan]\nnic = \"i210\"\n[traffic.line]\ninterface = \"wan\"\n";
     let file = folder.path().join("scenario.toml");
@@ -171,7 +164,7 @@ fn a_capture_is_traffic() {
 fn generate_double_tagged(capture: &std::path::Path) {
     let mut generate = run::rxlane();
     generate.args(["gen", "--vlan", "100.200", "--frames", "5000", "--seed", "1", "-o"]).arg(capture);
-    generate.succeed();
+    generate.output().ends(0);
 }
 
 #[test]
@@ -219,10 +212,10 @@ fn reports_are_reproduced() {
         own.replace("larger = \"kernel goodput_mbps\"", "larger = \"user goodput_mbps\"\ntimes = 0.5"),
     )
     .unwrap();
-    rxlane(&["reproduce", file.to_str().unwrap()]).end(1);
+    rxlane(&["reproduce", file.to_str().unwrap()]).output().ends(1);
     refused(&["reproduce", "apu5"], "there is no report `apu5`");
     // Whatever a file is called.
     let same = folder.path().join("own");
     fs::write(&same, own).unwrap();
-    rxlane(&["reproduce", "own"]).current_dir(folder.path()).end(0);
+    rxlane(&["reproduce", "own"]).current_dir(folder.path()).output().ends(0);
 }

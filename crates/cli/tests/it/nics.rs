@@ -4,7 +4,7 @@ use crate::run;
 use serde_json::Value;
 
 fn nics(arguments: &[&str]) -> (i32, String, String) {
-    let output = run::rxlane().args(["nics", "--verbose"]).args(arguments).output().unwrap();
+    let output = run::rxlane().args(["nics", "--verbose"]).args(arguments).output();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -118,13 +118,8 @@ fn eighty_columns_are_enough() {
     ];
     for (columns, arguments) in [40, 60, 80, 100].into_iter().flat_map(|n| arguments.map(|a| (n, a))) {
         let mut command = run::rxlane();
-        let output = command
-            .args(["nics", "--verbose"])
-            .args(arguments)
-            .env("COLUMNS", columns.to_string())
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        command.args(["nics", "--verbose"]).args(arguments).env("COLUMNS", columns.to_string());
+        let text = String::from_utf8(command.output().stdout).unwrap();
         for line in text.lines() {
             // Names, ids and links are not broken, and a list has seven columns.
             let widest = if columns < 80 { 80 } else { columns };

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 fn nics(arguments: &[&str]) -> (i32, String, String) {
     let mut command = run::rxlane();
-    let output = command.args(["nics", "--verbose"]).args(arguments).env("COLUMNS", "80").output().unwrap();
+    let output = command.args(["nics", "--verbose"]).args(arguments).env("COLUMNS", "80").output();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

@@ -2,7 +2,7 @@
 //! it what tshark counts, without exception, and finds nothing wrong.
 
 use crate::dissector::{explain, quantities, summary};
-use crate::run;
+use crate::run::{self, Ended};
 use capture::Capture;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -228,8 +228,7 @@ fn a_session_behind_two_tags_is_on_one_queue_of_an_i210_and_all_captures_add_up(
     assert_eq!(on_queues, [frames, &Value::from(0), &Value::from(0), &Value::from(0)]);
     let paths: Vec<PathBuf> = samples().into_iter().map(|sample| sample.capture).collect();
     let sum: u64 = paths.iter().map(|path| explain(path)["source"]["frames"].as_u64().unwrap()).sum();
-    let output = run::rxlane().arg("explain").args(&paths).arg("--json").output().unwrap();
-    let together: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let together = run::rxlane().arg("explain").args(&paths).arg("--json").output().json();
     assert_eq!(together["source"]["frames"], sum);
     assert_eq!(together["bad"]["malformed"], 0);
 }

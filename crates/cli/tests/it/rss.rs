@@ -1,6 +1,6 @@
 //! `rxlane rss`, run as a person runs it.
 
-use crate::run::{self, Command};
+use crate::run::{self, Command, Ended};
 use serde_json::{Value, json};
 
 const MICROSOFT: &str = "6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:\
@@ -13,7 +13,7 @@ fn rxlane(arguments: &str) -> Command {
 }
 
 fn output(command: &mut Command) -> String {
-    String::from_utf8(command.succeed().stdout).unwrap()
+    command.output().ends(0).text()
 }
 
 fn json(arguments: &str) -> Value {
@@ -22,10 +22,8 @@ fn json(arguments: &str) -> Value {
 
 /// Exit 2 and a sentence on standard error.
 fn refused(arguments: &str, sentence: &str) {
-    let assert = rxlane(arguments).end(2);
-    let error = String::from_utf8(assert.stderr).unwrap();
-    assert!(error.contains(sentence), "{arguments}: {error}");
-    assert!(assert.stdout.is_empty(), "{arguments}");
+    let output = rxlane(arguments).output();
+    assert!(output.is(&arguments, 2, sentence).stdout.is_empty(), "{arguments}");
 }
 
 const FLOW: &str = "hash --src 66.9.149.187 --dst 161.142.100.80 --sport 2794 --dport 1766";
@@ -167,7 +165,7 @@ fn explain_and_hash_agree() {
             "-o",
             file,
         ];
-        run::rxlane().args(gen_arguments).succeed();
+        run::rxlane().args(gen_arguments).output().ends(0);
         let mut explained = run::rxlane();
         let report = output(explained.args(["explain", file, "--nic", nic, "--json"]));
         let report: Value = serde_json::from_str(&report).unwrap();
@@ -250,8 +248,7 @@ fn the_table_refuses_with_a_sentence() {
     refused("table weight 100 100", "add up to 200");
     refused("table explicit 0 1 --entries 4", "2 entries given, the table has 4");
     refused("table equal 8 --queues 4", "names queue 4, and there are 4");
-    let assert = rxlane("table parse").write_stdin("nothing of the kind\n").end(2);
-    assert!(String::from_utf8_lossy(&assert.stderr).contains("output of ethtool -x"));
+    rxlane("table parse").write_stdin("nothing of the kind\n").output().ends(2).says("output of ethtool -x");
 }
 
 #[test]

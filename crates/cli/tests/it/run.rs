@@ -1,12 +1,13 @@
 //! The program, run as its users run it.
 
+#[path = "../run/mod.rs"]
+mod ended;
+
+pub use ended::{BINARY, Ended};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
-
-/// Its file.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_rxlane");
 
 /// A command that reads nothing, or what it is given.
 pub struct Command {
@@ -45,9 +46,9 @@ impl Command {
     }
 
     /// Runs it to its end.
-    pub fn output(&mut self) -> io::Result<Output> {
+    pub fn output(&mut self) -> Output {
         let streams = self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = streams.spawn()?;
+        let mut child = streams.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = std::mem::take(&mut self.input);
         std::thread::scope(|scope| {
@@ -56,20 +57,7 @@ impl Command {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => panic!("{error}"),
                 _ => {}
             });
-            child.wait_with_output()
+            child.wait_with_output().expect("an end")
         })
-    }
-
-    /// Runs it to its end, which has to be success.
-    pub fn succeed(&mut self) -> Output {
-        self.end(0)
-    }
-
-    /// Runs it to its end, which has to have this exit code.
-    pub fn end(&mut self, code: i32) -> Output {
-        let output = self.output().expect("it starts");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{:?}: {error}", self.command);
-        output
     }
 }

@@ -1,6 +1,7 @@
 //! `rxlane bench send` and `recv` between network namespaces.
 
-use serde_json::Value;
+use crate::machine::signal;
+use crate::run::{BINARY, Ended};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use testkit::netns::{Namespace, Veth, probe};
@@ -13,14 +14,6 @@ const SINK: &str = "10.9.0.2";
 struct Ends {
     near: Namespace,
     far: Namespace,
-}
-
-fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_rxlane")
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 impl Ends {
@@ -54,19 +47,9 @@ impl Ends {
 }
 
 fn bench(namespace: &Namespace, command: &str) -> Command {
-    let mut bench = namespace.command(binary());
+    let mut bench = namespace.command(BINARY);
     bench.args(["bench", command]);
     bench
-}
-
-fn report(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
-}
-
-/// SIGINT, as from a terminal.
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
-    assert!(sent.success());
 }
 
 #[test]
@@ -76,10 +59,10 @@ fn what_was_sent_arrives_and_is_told_in_json() {
     let arguments =
         ["--count", "20k", "--rate", "20k", "--payload", "32", "--source-ports", "8", "--workers", "2"];
     let sent = ends.send(&[&[SINK, "--json"][..], &arguments].concat());
-    assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+    sent.ends(0);
     let received = sink.wait_with_output().expect("its end");
-    assert_eq!(received.status.code(), Some(0), "{}", said(&received));
-    let (sent, received) = (report(&sent), report(&received));
+    received.ends(0);
+    let (sent, received) = (sent.json(), received.json());
     for (report, scenario) in [(&sent, "send"), (&received, "recv")] {
         assert_eq!((&report["schema"], &report["scenario"]), (&"rxlane.bench/1".into(), &scenario.into()));
         assert!(report["machine"]["cpus"].as_u64().is_some_and(|cpus| cpus > 0), "{report:#}");
@@ -120,33 +103,33 @@ fn a_signal_ends_both_with_their_summaries() {
     assert!(seen[0] == "Sending for 10 seconds (--seconds); ^C ends it.", "{seen:?}");
     assert!(seen[1].contains("packets/s") && !seen[1].contains("lost"), "{seen:?}");
     // As timeout(1) does, which sends to the process and to its group.
-    interrupt(&sender);
-    interrupt(&sender);
+    signal(sender.id(), "INT");
+    signal(sender.id(), "INT");
     let rest: Vec<String> = lines.map(|line| line.expect("a line")).collect();
     assert!(sender.wait().expect("its end").success());
     assert!(
         rest.iter().any(|line| line == "Summary") && rest.iter().any(|line| line.contains("rate was")),
         "{rest:?}"
     );
-    interrupt(&sink);
-    let received = sink.wait_with_output().expect("its end");
-    assert_eq!(received.status.code(), Some(0));
-    let text = said(&received);
-    assert!(text.contains("Receiving on [::]:7184") && text.contains("lost   reordered"), "{text}");
-    assert!(text.contains("0 of what was sent, 0 %") && text.contains("softirq"), "{text}");
+    signal(sink.id(), "INT");
+    sink.wait_with_output()
+        .expect("its end")
+        .ends(0)
+        .says("Receiving on [::]:7184")
+        .says("lost   reordered")
+        .says("0 of what was sent, 0 %")
+        .says("softirq");
 }
 
 #[test]
 fn nothing_sent_or_received_is_no() {
     let Some(ends) = Ends::new() else { return };
-    let nothing = ends.recv(&["--seconds", "0.3"]).wait_with_output().expect("its end");
-    assert_eq!(nothing.status.code(), Some(1), "{}", said(&nothing));
+    ends.recv(&["--seconds", "0.3"]).wait_with_output().expect("its end").ends(1);
     // No number, no loss.
     let sink = ends.recv(&["--seconds", "2", "--json"]);
-    let sent = ends.send(&[SINK, "--payload", "10", "--count", "100"]);
-    assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+    ends.send(&[SINK, "--payload", "10", "--count", "100"]).ends(0);
     let received = sink.wait_with_output().expect("its end");
-    let run = &report(&received)["runs"][0];
+    let run = &received.json()["runs"][0];
     assert_eq!((&run["packets"], &run["unnumbered"]), (&100.into(), &100.into()), "{run:#}");
     assert!(run["loss"].is_null() && run["lost"].is_null() && run["reordered"].is_null(), "{run:#}");
 }
@@ -157,11 +140,11 @@ fn frames_go_out_from_a_seed_and_from_a_capture() {
     let folder = tempfile::tempdir().expect("a folder");
     let capture = folder.path().join("line.pcap");
     let capture = capture.to_str().expect("UTF-8");
-    let made = Command::new(binary())
+    let made = Command::new(BINARY)
         .args(["gen", "--encap", "ad:100,q:200,pppoe", "--frames", "300", "-o", capture])
         .output()
         .expect("it runs");
-    assert!(made.status.success(), "{}", said(&made));
+    assert!(made.status.success(), "{}", made.text());
     let counter = || -> u64 {
         let path = "/sys/class/net/wan0/statistics/rx_packets";
         let text = ends.far.inside(|| std::fs::read_to_string(path)).expect("a counter");
@@ -173,8 +156,8 @@ fn frames_go_out_from_a_seed_and_from_a_capture() {
         let before = counter();
         let sent = ends
             .send(&[&["--raw", "wan0", "--count", "1000", "--workers", "2", "--json"], &case[..]].concat());
-        assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
-        let sent = report(&sent);
+        sent.ends(0);
+        let sent = sent.json();
         assert_eq!(
             (&sent["runs"][0]["name"], &sent["runs"][0]["packets"]),
             (&"frames".into(), &1000.into()),
@@ -195,7 +178,7 @@ fn queues_of_the_interface_are_told() {
     ends.send(&[SINK, "--count", "100"]);
     let sink = ends.recv(&["--once", "--json", "--interface", "wan0"]);
     ends.send(&[SINK, "--count", "20k", "--rate", "20k"]);
-    let received = report(&sink.wait_with_output().expect("its end"));
+    let received = sink.wait_with_output().expect("its end").json();
     let queues = received["runs"][0]["queues"].as_array().expect("queues").clone();
     let frames: u64 = queues.iter().filter_map(|queue| queue["frames"].as_u64()).sum();
     assert!(queues.len() == 2 && frames >= 20_000, "{received:#}");
@@ -229,18 +212,12 @@ fn what_is_wrong_or_missing_is_said() {
         ),
     ];
     for (arguments, expected) in wrong {
-        let output = ends.send(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+        ends.send(arguments).is(&arguments, 2, expected);
     }
-    let no_way = ends.send(&["192.0.2.1"]);
-    assert_eq!(no_way.status.code(), Some(3), "{}", said(&no_way));
-    assert!(said(&no_way).contains("cannot send to 192.0.2.1:7184"), "{}", said(&no_way));
+    ends.send(&["192.0.2.1"]).ends(3).says("cannot send to 192.0.2.1:7184");
     // Root without the right to packet sockets.
     let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     let mut send = ends.near.command(setpriv);
-    send.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", binary(), "bench", "send", "--raw", "wan0"]);
-    let refused = send.output().expect("it runs");
-    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
-    assert!(said(&refused).contains("requires CAP_NET_RAW"), "{}", said(&refused));
+    send.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", BINARY, "bench", "send", "--raw", "wan0"]);
+    send.output().expect("it runs").ends(3).says("requires CAP_NET_RAW");
 }

@@ -1,9 +1,10 @@
 //! `rxlane bench pps --interface` between two namespaces: a veth pair has no moderation, no indirection table and no ring, and
 //! refuses them. What cards do is in the lab (`lab/tests/it/bench_pps.rs`).
 
-use serde_json::Value;
+use crate::machine::signal;
+use crate::run::{BINARY, Ended};
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use tempfile::TempDir;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{program, require};
@@ -35,13 +36,13 @@ impl Ends {
     }
 
     fn pps(&self, words: &str) -> Output {
-        let mut command = self.far.command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = self.far.command(BINARY);
         command.args(["bench", "pps", "--journal"]).arg(self.journal.path()).args(words.split(' '));
         command.stdin(Stdio::null()).output().expect("it runs")
     }
 
     fn sender(&self) -> Sender {
-        let mut command = self.near.command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = self.near.command(BINARY);
         command.args(["bench", "send", OWN, "--remote"]).stdin(Stdio::null()).stdout(Stdio::piped());
         Sender(command.spawn().expect("it runs"))
     }
@@ -65,23 +66,17 @@ impl Drop for Sender {
     }
 }
 
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
 #[test]
 fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
     let Some(ends) = Ends::new() else { return };
     let nobody = ends.pps("--interface wan0 --from 198.18.0.1");
-    assert_eq!(nobody.status.code(), Some(3), "{}", said(&nobody));
+    nobody.ends(3);
     let way_out = "there has to run: rxlane bench send 198.18.0.2 --remote";
-    assert!(said(&nobody).contains(way_out), "{}", said(&nobody));
+    nobody.says(way_out);
     let mut sender = ends.sender();
     let mut lines = sender.listens();
     let words = "--interface wan0 --from 198.18.0.1 --seconds 0.3 --rounds 2 --json --vary senders,receivers --vary usecs --vary table";
-    let output = ends.pps(words);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report = ends.pps(words).ends(0).json();
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 6, "{report:#}");
     for cell in cells {
@@ -102,8 +97,7 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
         (&report["parameters"]["interface"], &report["parameters"]["from"]),
         (&"wan0".into(), &"198.18.0.1:7184".into())
     );
-    let ended = Command::new("kill").args(["-INT", &sender.0.id().to_string()]).status().expect("kill");
-    assert!(ended.success());
+    signal(sender.0.id(), "INT");
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("its words");
     // Six cells, two rounds.
@@ -114,7 +108,7 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
 #[test]
 fn load_that_comes_by_itself_is_measured() {
     let Some(ends) = Ends::new() else { return };
-    let mut load = ends.near.command(env!("CARGO_BIN_EXE_rxlane"));
+    let mut load = ends.near.command(BINARY);
     load.args([
         "bench",
         "send",
@@ -129,17 +123,16 @@ fn load_that_comes_by_itself_is_measured() {
         "600",
     ]);
     let load = Sender(load.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs"));
-    let output = ends.pps("--interface wan0 --factor receivers --seconds 0.3 --rounds 1 --json");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report =
+        ends.pps("--interface wan0 --factor receivers --seconds 0.3 --rounds 1 --json").ends(0).json();
     assert_eq!(report["cells"].as_array().map(Vec::len), Some(2), "{report:#}");
     for cell in report["cells"].as_array().expect("cells") {
         assert!(cell["figures"]["received"]["median"].as_f64().is_some_and(|rate| rate > 100.0), "{cell:#}");
     }
     drop(load);
-    let text = ends.pps("--interface wan0 --vary receivers --only receivers=1 --seconds 0.2 --rounds 1");
-    assert_eq!(text.status.code(), Some(1), "{}", said(&text));
-    assert!(said(&text).contains("nothing arrives on UDP port 7184"), "{}", said(&text));
+    ends.pps("--interface wan0 --vary receivers --only receivers=1 --seconds 0.2 --rounds 1")
+        .ends(1)
+        .says("nothing arrives on UDP port 7184");
 }
 
 #[test]
@@ -155,18 +148,11 @@ fn what_is_wrong_or_missing_is_said() {
         ("--undo", 0, "Nothing to restore."),
         ("--interface lo --from 127.0.0.1", 3, "127.0.0.1:7184 does not answer"),
     ] {
-        let output = ends.pps(words);
-        assert_eq!(output.status.code(), Some(code), "{words}: {}", said(&output));
-        assert!(said(&output).contains(expected), "{words}: {}", said(&output));
+        ends.pps(words).is(&words, code, expected);
     }
     let mut sender = ends.sender();
     let _lines = sender.listens();
-    let other = ends.pps("--interface lo --from 198.18.0.1");
-    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
-    assert!(said(&other).contains("which wan0 has, and not lo: --interface wan0"), "{}", said(&other));
-    let taken =
-        ends.near.command(env!("CARGO_BIN_EXE_rxlane")).args(["bench", "send", OWN, "--remote"]).output();
-    let taken = taken.expect("it runs");
-    assert_eq!(taken.status.code(), Some(2), "{}", said(&taken));
-    assert!(said(&taken).contains("TCP port 7184 is taken"), "{}", said(&taken));
+    ends.pps("--interface lo --from 198.18.0.1").ends(2).says("which wan0 has, and not lo: --interface wan0");
+    let taken = ends.near.command(BINARY).args(["bench", "send", OWN, "--remote"]).output();
+    taken.expect("it runs").ends(2).says("TCP port 7184 is taken");
 }

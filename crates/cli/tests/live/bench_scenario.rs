@@ -2,6 +2,8 @@
 //!
 //! Measurements are as short as they can be: what is tested is that they come to an end with figures, and what they leave.
 
+use crate::machine::signal;
+use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,18 +15,18 @@ use testkit::{open_copy, program, require, wait_for, wait_until};
 
 const SCHEMA: &str = "rxlane.bench-scenario/1";
 
-fn rxlane(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxlane"));
-    command.arg("bench").args(arguments).stdin(Stdio::null());
+fn rxlane(words: &str) -> Command {
+    let mut command = Command::new(BINARY);
+    command.arg("bench").args(words.split(' ')).stdin(Stdio::null());
     command
 }
 
-fn run(arguments: &[&str]) -> Output {
-    rxlane(arguments).output().expect("it runs")
+fn run(words: &str) -> Output {
+    rxlane(words).output().expect("it runs")
 }
 
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+fn started(words: &str) -> Child {
+    rxlane(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
 /// What a scenario of process `pid` has made, and not removed.
@@ -40,15 +42,13 @@ fn left_by(pid: u32) -> Vec<PathBuf> {
 }
 
 /// Runs a scenario for its report, and looks that it leaves nothing.
-fn report(arguments: &[&str]) -> Value {
-    let mut command = rxlane(arguments);
-    command.args(["--rounds", "1", "--seconds", "0.2", "--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+fn report(words: &str) -> Value {
+    let child = started(&format!("{words} --rounds 1 --seconds 0.2 --json"));
     let pid = child.id();
     let output = child.wait_with_output().expect("its end");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    output.ends(0);
     assert_eq!(left_by(pid), Vec::<PathBuf>::new());
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let report = output.json();
     assert_eq!((&report["schema"], &report["complete"]), (&SCHEMA.into(), &true.into()), "{report:#}");
     assert!(report["machine"]["kernel"].is_string() && report["machine"]["rxlane"].is_string(), "{report:#}");
     report
@@ -75,8 +75,7 @@ fn is_possible(programs: &[&str]) -> Option<()> {
 #[test]
 fn vlan_measures_tags_and_says_what_follows() {
     let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
-    let report =
-        report(&["vlan", "--level", "tags=none,ad+q", "--level", "by=nobody,rxlane", "--level", "rps=off"]);
+    let report = report("vlan --level tags=none,ad+q --level by=nobody,rxlane --level rps=off");
     assert_figures(&report, 4, &["tcp_1", "tcp_8", "udp"]);
     let verdicts = report["verdicts"].as_array().expect("sentences");
     let of_one = |verdict: &&Value| verdict["metric"] == "tcp_1" && verdict["cell"]["offloads"] == "off";
@@ -100,7 +99,7 @@ fn vlan_measures_tags_and_says_what_follows() {
 fn steer_measures_what_each_way_forwards() {
     let Some(()) = is_possible(&[]) else { return };
     let Some(_) = require("cpus", two_cpus()) else { return };
-    let report = report(&["steer", "--flows", "200"]);
+    let report = report("steer --flows 200");
     assert_figures(&report, 8, &["forwarded", "sent", "busiest"]);
     assert_eq!(report["parameters"]["flows"], "200", "{report:#}");
 }
@@ -108,7 +107,7 @@ fn steer_measures_what_each_way_forwards() {
 #[test]
 fn forward_searches_the_rate_without_loss_or_says_that_the_sender_is_the_limit() {
     let Some(()) = is_possible(&[]) else { return };
-    let report = report(&["forward", "--level", "rps=off"]);
+    let report = report("forward --level rps=off");
     let cells = report["cells"].as_array().expect("cells");
     // The trunk of 8021q is told as left out where the kernel has none.
     let left_out = report["left_out"].as_array().expect("a list");
@@ -145,49 +144,43 @@ fn forwarding(pid: u32) -> PathBuf {
     })
 }
 
+const FORWARD: &str = "forward --rounds 1 --seconds 4 --level lines=two --level streams=one --level rps=off";
+
 #[test]
 fn a_stalled_interface_is_named_with_its_counters() {
     let Some(()) = is_possible(&["tc"]) else { return };
-    let only = ["--level", "lines=two", "--level", "streams=one", "--level", "rps=off"];
-    let arguments = [&["forward", "--rounds", "1", "--seconds", "4"][..], &only].concat();
-    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let child = started(FORWARD);
     let pid = child.id();
     let router = forwarding(pid);
     // A queue of no room: what is forwarded goes in, and nothing comes out.
     let held = within(&router, &["tc", "qdisc", "add", "dev", "out0", "root", "pfifo", "limit", "0"]);
-    assert!(held.status.success(), "{}", said(&held));
-    let output = child.wait_with_output().expect("its end");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let text = said(&output);
-    for expected in [
-        "nothing could be measured: stalled: none of 32 frames came out",
-        "tx_packets of the router's out0 stands still at",
-        "while rx_packets of wan0 went up by 32",
-        "setting it down and up again does not help",
-        "tc -s qdisc show dev out0",
-    ] {
-        assert!(text.contains(expected), "{expected}: {text}");
-    }
+    held.ends(0);
+    child
+        .wait_with_output()
+        .expect("its end")
+        .ends(1)
+        .says("nothing could be measured: stalled: none of 32 frames came out")
+        .says("tx_packets of the router's out0 stands still at")
+        .says("while rx_packets of wan0 went up by 32")
+        .says("setting it down and up again does not help")
+        .says("tc -s qdisc show dev out0");
     assert_eq!(left_by(pid), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_stall_that_ends_when_the_interface_is_set_down_and_up_is_reported_as_such() {
     let Some(()) = is_possible(&[]) else { return };
-    let only = ["--level", "lines=two", "--level", "streams=one", "--level", "rps=off"];
-    let arguments = [&["forward", "--rounds", "1", "--seconds", "4"][..], &only].concat();
-    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let child = started(FORWARD);
     let router = forwarding(child.id());
     // The kernel makes this route anew when the interface comes up.
     let held = within(&router, &["ip", "route", "del", "198.18.0.0/15", "dev", "out0"]);
-    assert!(held.status.success(), "{}", said(&held));
-    let output = child.wait_with_output().expect("its end");
-    let text = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains("router's out0 stands still") && text.contains("set down and up again, it works"),
-        "{text}"
-    );
+    held.ends(0);
+    child
+        .wait_with_output()
+        .expect("its end")
+        .ends(1)
+        .says("router's out0 stands still")
+        .says("set down and up again, it works");
 }
 
 fn two_cpus() -> Result<(), testkit::Missing> {
@@ -198,7 +191,7 @@ fn two_cpus() -> Result<(), testkit::Missing> {
 #[test]
 fn pps_measures_senders_and_receivers() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
-    let report = report(&["pps", "--level", "senders=1,2", "--level", "receivers=2", "--level", "queues=2"]);
+    let report = report("pps --level senders=1,2 --level receivers=2 --level queues=2");
     assert_figures(&report, 4, &["received", "sent"]);
     for cell in report["cells"].as_array().expect("cells") {
         let median = |metric: &str| cell["figures"][metric]["median"].as_f64().expect("a figure");
@@ -209,7 +202,7 @@ fn pps_measures_senders_and_receivers() {
 #[test]
 fn pppoe_measures_a_session_and_the_bare_line() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
-    let report = report(&["pppoe", "--level", "path=bare-off,batch"]);
+    let report = report("pppoe --level path=bare-off,batch");
     assert_figures(&report, 2, &["up_1", "down_1", "up_8", "down_8", "round_trip", "round_trip_back"]);
     for memory in ["serve_memory", "connect_memory"] {
         let memory = &report["cells"][1]["figures"][memory]["median"];
@@ -223,19 +216,10 @@ fn a_table_and_a_page_have_the_figures() {
     let folder = TempDir::new().expect("a folder");
     let page = folder.path().join("pps.html");
     let path = page.to_str().expect("UTF-8");
-    let only = ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1"];
-    let output = run(&[&["pps", "--rounds", "1", "--seconds", "0.2", "--html", path][..], &only].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let text = said(&output);
-    for expected in [
-        "received, ",
-        "cpu (machine), CPUs",
-        "1 round from",
-        "fewer than 3 rounds show neither",
-        "The page is in",
-    ] {
-        assert!(text.contains(expected), "{expected}: {text}");
-    }
+    let only = "--level senders=1 --level receivers=1 --level queues=1";
+    let output = run(&format!("pps --rounds 1 --seconds 0.2 --html {path} {only}"));
+    output.ends(0).says("received, ").says("cpu (machine), CPUs").says("1 round from");
+    let text = output.says("fewer than 3 rounds show neither").says("The page is in").text();
     // One figure has no range.
     assert!(!text.contains('[') && text.contains("Figures of one round"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.contains("The page")), "{text}");
@@ -254,15 +238,18 @@ fn a_table_and_a_page_have_the_figures() {
 }
 
 /// Scenarios that take long.
-const LONG: [&[&str]; 3] = [
-    &["vlan", "--level", "tags=ad+q", "--level", "by=rxlane", "--rounds", "50", "--json"],
-    &["pppoe", "--level", "path=batch", "--rounds", "50", "--json"],
-    &["forward", "--level", "lines=trunk-rxlane", "--rounds", "50", "--seconds", "5", "--json"],
+const LONG: [&str; 3] = [
+    "vlan --level tags=ad+q --level by=rxlane --rounds 50 --json",
+    "pppoe --level path=batch --rounds 50 --json",
+    "forward --level lines=trunk-rxlane --rounds 50 --seconds 5 --json",
 ];
 
+/// The least of `pps`.
+const LEAST: &str = "--level senders=1 --level receivers=1 --level queues=1 --level gro=off";
+
 /// One of them, once its programs are there: two have sockets in its folder.
-fn begun(arguments: &[&str]) -> Child {
-    let child = rxlane(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+fn begun(words: &str) -> Child {
+    let child = started(words);
     let has_programs = || {
         let folders = left_by(child.id()).into_iter().filter(|path| path.parent() == Some(Path::new("/run")));
         let entries =
@@ -273,26 +260,17 @@ fn begun(arguments: &[&str]) -> Child {
     child
 }
 
-fn signal(child: &Child, name: &str) {
-    signal_to(&child.id().to_string(), name);
-}
-
-fn signal_to(pid: &str, name: &str) {
-    assert!(Command::new("kill").args([name, pid]).status().expect("kill").success());
-}
-
 #[test]
 fn a_signal_ends_it_and_leaves_nothing() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
     let forwards = fs::read_to_string("/proc/sys/net/ipv4/ip_forward").expect("a sysctl");
-    for (name, arguments) in [("-INT", LONG[0]), ("-TERM", LONG[0]), ("-INT", LONG[1]), ("-INT", LONG[2])] {
+    for (name, arguments) in [("INT", LONG[0]), ("TERM", LONG[0]), ("INT", LONG[1]), ("INT", LONG[2])] {
         let child = begun(arguments);
         let pid = child.id();
-        signal(&child, name);
+        signal(child.id(), name);
         let output = child.wait_with_output().expect("its end");
         // In the first cell nothing was measured yet.
-        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
-        assert!(said(&output).contains("interrupted before anything was measured"), "{}", said(&output));
+        output.is(&name, 1, "").says("interrupted before anything was measured");
         assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "{name} {arguments:?}");
     }
     assert_eq!(fs::read_to_string("/proc/sys/net/ipv4/ip_forward").expect("a sysctl"), forwards);
@@ -321,18 +299,12 @@ fn delete_under_load(child: &mut Child) {
 fn a_cell_whose_interface_vanishes_in_one_round_fails_in_it_and_ends_in_1() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
     // Of two cells, since it is over where the only one fails at first.
-    let only =
-        ["--level", "senders=1,2", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
-    let arguments = [&["pps", "--rounds", "3", "--seconds", "1"][..], &only].concat();
-    let mut child =
-        rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child = started(
+        "pps --rounds 3 --seconds 1 --level senders=1,2 --level receivers=1 --level queues=1 --level gro=off",
+    );
     delete_under_load(&mut child);
     let output = child.wait_with_output().expect("its end");
-    let text = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    for expected in ["1 of 3", "a measurement failed, in 1 of 2 cells", "looking for wan0: "] {
-        assert!(text.contains(expected), "{expected}: {text}");
-    }
+    output.ends(1).says("1 of 3").says("a measurement failed, in 1 of 2 cells").says("looking for wan0: ");
 }
 
 /// As many processes as a machine's limits allow differ: with few no thread can be started.
@@ -348,31 +320,19 @@ fn where_no_thread_can_be_started_that_is_said_and_nothing_is_left() {
                   --only gro=off --rounds 1 --seconds 0.1; code=$?; ls /run/netns; exit $code";
     let mut command = Command::new("setpriv");
     // Limits do not hold for root.
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "unshare",
-        "-Urnmp",
-        "--fork",
-        "sh",
-        "-c",
-        script,
-    ]);
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args(["unshare", "-Urnmp", "--fork", "sh", "-c", script]);
     let folder = TempDir::new().expect("a folder");
-    let program = open_copy(Path::new(env!("CARGO_BIN_EXE_rxlane")), folder.path()).expect("a copy");
+    let program = open_copy(Path::new(BINARY), folder.path()).expect("a copy");
     let output = command.arg(program).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("ulimit -u") && output.stdout.is_empty(), "{}", said(&output));
+    output.ends(3).says("ulimit -u");
+    assert!(output.stdout.is_empty(), "{}", output.text());
 }
 
 #[test]
 fn what_was_measured_before_a_signal_is_told() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
-    let only =
-        ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
-    let arguments = [&["pps", "--rounds", "500", "--seconds", "0.2", "--json"][..], &only].concat();
-    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let child = started(&format!("pps --rounds 500 --seconds 0.2 --json {LEAST}"));
     let pid = child.id();
     // Names are numbered: two of the look at the beginning, two of each round.
     let number = |path: &PathBuf| -> Option<u32> {
@@ -382,11 +342,9 @@ fn what_was_measured_before_a_signal_is_told() {
     wait_until("some rounds are over", || {
         left_by(pid).iter().filter_map(number).max().is_some_and(|number| number >= 12)
     });
-    signal(&child, "-INT");
-    let output = child.wait_with_output().expect("its end");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    signal(child.id(), "INT");
+    let report = child.wait_with_output().expect("its end").ends(1).json();
     assert_eq!(left_by(pid), Vec::<PathBuf>::new());
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["complete"], false, "{report:#}");
     assert!(report["cells"][0]["figures"]["received"]["raw"][0].is_f64(), "{report:#}");
 }
@@ -414,9 +372,8 @@ fn what_a_killed_one_left_goes_by_itself() {
         left; exit 6";
     for arguments in LONG {
         let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_rxlane")]).args(arguments);
-        let output = command.stdin(Stdio::null()).output().expect("unshare");
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+        command.args(["-m", "sh", "-c", script, BINARY]).args(arguments.split(' '));
+        command.stdin(Stdio::null()).output().expect("unshare").is(&arguments, 0, "");
     }
 }
 
@@ -434,8 +391,7 @@ fn pins_of(pid: u32) -> Vec<PathBuf> {
 fn what_a_killed_one_steered_is_not_steered_any_more() {
     let Some(()) = is_possible(&[]) else { return };
     let Some(()) = require("two CPUs", two_cpus()) else { return };
-    let only = ["--level", "way=xdp", "--level", "frames=plain", "--rounds", "50", "--seconds", "20"];
-    let mut child = rxlane(&[&["steer"], &only[..]].concat());
+    let mut child = rxlane("steer --level way=xdp --level frames=plain --rounds 50 --seconds 20");
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
     let pins = wait_for("it steers", || {
         assert!(child.try_wait().expect("a status").is_none(), "it ends without steering");
@@ -449,7 +405,7 @@ fn what_a_killed_one_steered_is_not_steered_any_more() {
             .output();
         kill.expect("kill");
     }
-    signal(&child, "-KILL");
+    signal(child.id(), "KILL");
     child.wait().expect("its end");
     wait_until(format!("{pins:?} go"), || !pins.iter().any(|path| path.exists()));
 }
@@ -459,10 +415,9 @@ fn a_sweeper_that_somebody_stopped_holds_nothing_up() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
     let child = begun(LONG[1]);
     let sweeper = sweeper_of(child.id()).expect("it sweeps");
-    signal_to(&sweeper, "-STOP");
-    signal(&child, "-TERM");
-    let output = child.wait_with_output().expect("its end");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    signal(&sweeper, "STOP");
+    signal(child.id(), "TERM");
+    child.wait_with_output().expect("its end").ends(1);
     assert!(!Path::new("/proc").join(sweeper).exists());
 }
 
@@ -472,14 +427,12 @@ fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
     let killed = LONG.map(|arguments| {
         let mut child = begun(arguments);
         let sweeper = sweeper_of(child.id()).expect("it sweeps");
-        signal_to(&sweeper, "-KILL");
-        signal(&child, "-KILL");
+        signal(&sweeper, "KILL");
+        signal(child.id(), "KILL");
         child.wait().expect("its end");
         child.id()
     });
-    let least =
-        ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
-    report(&[&["pps"][..], &least].concat());
+    report(&format!("pps {LEAST}"));
     // Others may be about to sweep it.
     let is_left = |pid: &u32| {
         let processes = Command::new("pgrep").args(["-f", &format!("rxlane-scene-{pid}-")]).output();
@@ -490,53 +443,42 @@ fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
 
 #[test]
 fn what_is_missing_or_wrong_is_said() {
-    for (arguments, expected) in [
-        (&["vlan", "--only", "colour=red"][..], "--level colour: the factors are tags, by, offloads, rps"),
-        (&["vlan", "--level", "tags=x"], "--level tags=x: tags is one of none, q, ad+q, q+q"),
-        (&["vlan", "--level", "tags"], "is not FACTOR=LEVEL"),
-        (&["vlan", "--page", "/tmp"], "--html /tmp is a directory"),
-        (&["vlan", "--html", "-", "--json"], "both want standard output"),
-        (&["steer", "--rounds", "0"], "0 is not in 1..=1000"),
-        (
-            &["pps", "--seconds", "0"],
-            "'0' for '--seconds <SECONDS>': 0.001 to 320000000 seconds are possible",
-        ),
-        (&["pps", "--interface", ""], "a value is required for '--interface <NAME>'"),
-        (&["forward", "--cable", "eth1"], "is not LINE:ROUTER"),
-        (&["forward", "--cable", "a:b", "--cable", "c:b"], "--cable names b twice"),
-        (&["forward", "--level", "moderation=3"], "--level moderation: the factors are lines, streams, rps"),
+    for (words, expected) in [
+        ("vlan --only colour=red", "--level colour: the factors are tags, by, offloads, rps"),
+        ("vlan --level tags=x", "--level tags=x: tags is one of none, q, ad+q, q+q"),
+        ("vlan --level tags", "is not FACTOR=LEVEL"),
+        ("vlan --page /tmp", "--html /tmp is a directory"),
+        ("vlan --html - --json", "both want standard output"),
+        ("steer --rounds 0", "0 is not in 1..=1000"),
+        ("pps --seconds 0", "'0' for '--seconds <SECONDS>': 0.001 to 320000000 seconds are possible"),
+        ("pps --interface ", "a value is required for '--interface <NAME>'"),
+        ("forward --cable eth1", "is not LINE:ROUTER"),
+        ("forward --cable a:b --cable c:b", "--cable names b twice"),
+        ("forward --level moderation=3", "--level moderation: the factors are lines, streams, rps"),
     ] {
-        let output = run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+        run(words).is(&words, 2, expected);
     }
     let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
-    let output = run(&["vlan", "--level", "tags=none", "--level", "by=rxlane"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    let output = run(&["forward", "--cable", "nothing0:nothing1"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("there is no interface nothing0 here"), "{}", said(&output));
-    let mut without = rxlane(&["vlan"]);
+    run("vlan --level tags=none --level by=rxlane").ends(2);
+    run("forward --cable nothing0:nothing1").ends(2).says("there is no interface nothing0 here");
     // Nothing but ip.
     let folder = TempDir::new().expect("a folder");
     let ip = program("ip").expect("probed");
     std::os::unix::fs::symlink(ip, folder.path().join("ip")).expect("a link");
-    let output = without.env("PATH", folder.path()).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("iperf3 is missing (Debian: apt install iperf3)"), "{}", said(&output));
-    let mut without = rxlane(&["steer"]);
-    let output = without.env("PATH", folder.path()).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("sh is missing (Debian: apt install dash)"), "{}", said(&output));
+    for (scenario, missing) in [
+        ("vlan", "iperf3 is missing (Debian: apt install iperf3)"),
+        ("steer", "sh is missing (Debian: apt install dash)"),
+    ] {
+        let output = rxlane(scenario).env("PATH", folder.path()).output().expect("it runs");
+        output.is(&scenario, 3, missing);
+    }
     let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     // The build folder may be closed to others.
-    let copy = open_copy(env!("CARGO_BIN_EXE_rxlane").as_ref(), folder.path()).expect("a copy");
+    let copy = open_copy(BINARY.as_ref(), folder.path()).expect("a copy");
     for scenario in ["vlan", "steer", "pps", "pppoe", "forward"] {
         let mut command = Command::new(&setpriv);
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
         let output = command.args(["bench", scenario, "--rounds", "1"]).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(3), "{scenario}: {}", said(&output));
-        let expected = format!("take root: sudo rxlane bench {scenario} --rounds 1");
-        assert!(said(&output).contains(&expected), "{scenario}: {}", said(&output));
+        output.is(&scenario, 3, &format!("take root: sudo rxlane bench {scenario} --rounds 1"));
     }
 }

@@ -3,12 +3,12 @@
 mod names;
 mod refused;
 
-use crate::envelope_machine::{Machine, WAN, code, said};
+use crate::machine::{Machine, WAN, signal};
+use crate::run::Ended;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Stdio;
 use std::time::Duration;
 use testkit::wait_until;
 
@@ -32,25 +32,26 @@ fn rows(status: &Value, list: &str) -> Vec<u64> {
 
 #[test]
 fn what_cannot_be_told_is_not_done() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
     let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
-    let up = machine.command_in(&machine.namespace, "envelope", &UP).stdout(full).output().expect("it runs");
-    assert_eq!(code(&up), 3, "{}", said(&up));
+    machine.command(&UP).stdout(full).output().expect("it runs").ends(3);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
 
 #[test]
 fn headers_get_room_and_payloads_do_not() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
-    let dry = machine.expect(0, &[&UP[..], &["--dry-run"]].concat());
-    assert!(dry.contains("nothing is changed now") && dry.contains("1508, was 1500"), "{dry}");
+    machine
+        .run(&[&UP[..], &["--dry-run"]].concat())
+        .ends(0)
+        .says("nothing is changed now")
+        .says("1508, was 1500");
     assert_eq!(machine.state(), before);
 
-    let up = machine.expect(0, &UP);
-    assert!(up.contains("wan0 has an envelope of 8 bytes.") && up.contains("native"), "{up}");
+    machine.run(&UP).ends(0).says("wan0 has an envelope of 8 bytes.").says("native");
     assert_eq!(machine.mtu(WAN), "1508");
     let kinds = [UNTAGGED, TAGGED, TWO_TAGS, PPPOE];
     let at_limit = kinds.map(|headers| frame(headers, 1500));
@@ -63,17 +64,15 @@ fn headers_get_room_and_payloads_do_not() {
     assert_eq!(status["refused"][0]["word"], "untagged-long");
     let numbers = ["state", "mode", "mtu", "payload", "header", "frags"].map(|field| &status[field]);
     assert_eq!(json!(numbers), json!(["up", "native", 1508, 1500, 8, true]));
-    let text = machine.expect(0, &["status", WAN]);
+    let text = machine.run(&["status", WAN]).ends(0).text();
     assert!(text.lines().any(|line| line.split_whitespace().eq(["untagged-long", "8"])), "{text}");
 
-    let again = machine.expect(1, &UP);
-    assert!(again.contains("wan0 has an envelope already") && again.contains("envelope down"), "{again}");
+    machine.run(&UP).ends(1).says("wan0 has an envelope already").says("envelope down");
     assert_eq!(machine.mtu(WAN), "1508");
-    let down = machine.expect(0, &["down", WAN]);
-    assert!(down.contains("ip link set dev wan0 mtu 1500") && down.contains("11 frames"), "{down}");
+    machine.run(&["down", WAN]).ends(0).says("ip link set dev wan0 mtu 1500").says("11 frames");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
-    let none = machine.expect(1, &["down", WAN]);
+    let none = machine.run(&["down", WAN]).ends(1).text();
     assert_eq!(none, "rxlane: wan0 has no envelope: there is nothing to take back\n");
 }
 
@@ -93,12 +92,12 @@ fn datagram(length: usize) -> Vec<u8> {
 
 #[test]
 fn what_passes_is_delivered_and_what_is_refused_is_not() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     machine.ip(&["link", "set", WAN, "address", "02:00:00:00:00:02"]);
     machine.ip(&["address", "add", "10.0.0.1/24", "dev", WAN]);
     let socket = machine.namespace.inside(|| UdpSocket::bind("10.0.0.1:9000")).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
-    machine.expect(0, &UP);
+    machine.run(&UP).ends(0);
     let frames: Vec<Vec<u8>> = [1504, 1500, 1508, 1501, 1000].map(datagram).into();
     let status = machine.send(&frames, 5);
     assert_eq!((rows(&status, "passed"), rows(&status, "refused")), (vec![2, 0, 0], vec![3, 0, 0]));
@@ -109,93 +108,58 @@ fn what_passes_is_delivered_and_what_is_refused_is_not() {
 
 #[test]
 fn frames_of_several_buffers_are_measured_whole() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     machine.ip(&["link", "set", "far0", "mtu", "9600"]);
     machine.ip(&["link", "set", WAN, "mtu", "9000"]);
-    machine.expect(0, &["up", WAN, "--header", "482"]);
+    machine.run(&["up", WAN, "--header", "482"]).ends(0);
     assert_eq!(machine.mtu(WAN), "9482");
     let frames = [frame(UNTAGGED, 9000), frame(UNTAGGED, 9001), frame(PPPOE, 9000), frame(PPPOE, 9001)];
     let status = machine.send(&frames, 4);
     assert_eq!((rows(&status, "passed"), rows(&status, "refused")), (vec![1, 0, 1], vec![1, 0, 1]));
-    machine.expect(0, &["down", WAN]);
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.mtu(WAN), "9000");
-}
-
-#[test]
-fn a_kill_at_any_moment_leaves_what_down_takes_back() {
-    let Some(machine) = Machine::new() else { return };
-    let before = machine.state();
-    for milliseconds in [2, 5, 10, 20, 40, 80, 160] {
-        let mut child = machine
-            .command_in(&machine.namespace, "envelope", &UP)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        thread::sleep(Duration::from_millis(milliseconds));
-        let _ = child.kill();
-        child.wait().expect("an end");
-        let down = machine.run(&["down", WAN]);
-        // Killed before it did anything, there is none.
-        assert!(matches!(code(&down), 0 | 1), "after {milliseconds} ms: {}", said(&down));
-        assert_eq!(machine.state(), before, "after {milliseconds} ms: {}", said(&down));
-        machine.assert_nothing_left();
-    }
 }
 
 /// Kills a command where it is to set the MTU, with an `ip` that does not come back.
 fn killed_at_mark(machine: &Machine, setting: &str, arguments: &[&str]) {
     let mut child = machine.with_ip(setting, arguments).spawn().expect("it starts");
     machine.wait_for_mark(&mut child);
-    let group = format!("-{}", child.id());
-    assert!(Command::new("kill").args(["-9", "--", &group]).status().expect("kill").success());
+    signal(format!("-{}", child.id()), "KILL");
     child.wait().expect("an end");
 }
 
 #[test]
 fn a_kill_between_program_and_mtu_is_told_and_taken_back() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
     killed_at_mark(&machine, "touch MARK; exec sleep 30", &UP);
     assert_eq!(machine.mtu(WAN), "1500");
-    let status = machine.expect(1, &["status", WAN]);
-    assert!(status.contains("damaged") && status.contains("the MTU is 1500 and not 1508"), "{status}");
+    machine.run(&["status", WAN]).ends(1).says("damaged").says("the MTU is 1500 and not 1508");
     // The next one undoes what that did, and begins anew.
-    let up = machine.expect(0, &UP);
-    assert!(up.contains("a process was killed"), "{up}");
-    machine.expect(0, &["down", WAN]);
+    machine.run(&UP).ends(0).says("a process was killed");
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
 
+/// The program keeps longer payloads out whatever the MTU is.
 #[test]
-fn a_kill_after_the_mtu_was_raised_is_taken_back() {
-    let Some(machine) = Machine::new() else { return };
+fn a_kill_when_the_mtu_is_set_lets_nothing_in() {
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
-    killed_at_mark(&machine, "IP \"$@\"; touch MARK; exec sleep 30", &UP);
-    assert_eq!(machine.mtu(WAN), "1508");
-    // The program keeps longer payloads out all the same.
-    let status = machine.send(&[frame(UNTAGGED, 1501)], 1);
-    assert_eq!(rows(&status, "refused"), [1, 0, 0]);
-    let down = machine.expect(0, &["down", WAN]);
-    assert!(down.contains("mtu 1500"), "{down}");
-    assert_eq!(machine.state(), before);
-    machine.assert_nothing_left();
-}
-
-#[test]
-fn a_kill_in_the_midst_of_down_lets_nothing_in() {
-    let Some(machine) = Machine::new() else { return };
-    let before = machine.state();
-    for (setting, mtu) in
-        [("touch MARK; exec sleep 30", "1508"), ("IP \"$@\"; touch MARK; exec sleep 30", "1500")]
+    const BEFORE: &str = "touch MARK; exec sleep 30";
+    const AFTER: &str = "IP \"$@\"; touch MARK; exec sleep 30";
+    for (command, setting, mtu) in
+        [(&UP[..], AFTER, "1508"), (&["down", WAN], BEFORE, "1508"), (&["down", WAN], AFTER, "1500")]
     {
-        machine.expect(0, &UP);
-        killed_at_mark(&machine, setting, &["down", WAN]);
+        if command != UP {
+            machine.run(&UP).ends(0);
+        }
+        killed_at_mark(&machine, setting, command);
         assert_eq!(machine.mtu(WAN), mtu);
         let status = machine.send(&[frame(UNTAGGED, 1501)], 1);
         assert_eq!(rows(&status, "refused"), [1, 0, 0]);
-        machine.expect(0, &["down", WAN]);
+        machine.run(&["down", WAN]).ends(0).says(if command == UP { "mtu 1500" } else { "" });
         assert_eq!(machine.state(), before);
         machine.assert_nothing_left();
     }
@@ -203,70 +167,67 @@ fn a_kill_in_the_midst_of_down_lets_nothing_in() {
 
 #[test]
 fn an_mtu_that_does_not_go_back_keeps_its_program() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
-    machine.expect(0, &UP);
+    machine.run(&UP).ends(0);
     let setting = "echo 'RTNETLINK answers: Device or resource busy' >&2; exit 2";
     let mut command = machine.with_ip(setting, &["down", WAN]);
-    let output = command.stderr(Stdio::piped()).output().expect("it starts");
-    assert_eq!(code(&output), 3, "{}", said(&output));
-    assert!(said(&output).contains("resource busy") && said(&output).contains("the program stays"));
+    command
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it starts")
+        .ends(3)
+        .says("resource busy")
+        .says("the program stays");
     assert_eq!(machine.status()["state"], "up");
-    machine.expect(0, &["down", WAN]);
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
 
 #[test]
 fn a_signal_in_the_midst_of_up_takes_everything_back() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
     let mut command = machine.with_ip("IP \"$@\"; touch MARK; sleep 1; exit 0", &UP);
     let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
     machine.wait_for_mark(&mut child);
     assert_eq!(machine.mtu(WAN), "1508");
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill").success());
-    let ended = child.wait_with_output().expect("an end");
-    assert_eq!(code(&ended), 1, "{}", said(&ended));
-    assert!(said(&ended).contains("interrupted by SIGTERM: wan0 has no envelope"), "{}", said(&ended));
+    signal(child.id(), "TERM");
+    child.wait_with_output().expect("an end").ends(1).says("interrupted by SIGTERM: wan0 has no envelope");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
 
 #[test]
 fn an_mtu_that_somebody_changed_is_told_and_left_alone() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     for (mtu, meaning) in [("1400", "may refuse frames with headers"), ("1600", "are refused all the same")] {
-        machine.expect(0, &UP);
+        machine.run(&UP).ends(0);
         machine.ip(&["link", "set", WAN, "mtu", mtu]);
-        let status = machine.expect(1, &["status", WAN]);
-        assert!(
-            status.contains("damaged") && status.replace("\n              ", " ").contains(meaning),
-            "{status}"
-        );
+        machine.run(&["status", WAN]).ends(1).says("damaged").says(meaning);
         let status = machine.status();
         assert_eq!(status["state"], "damaged");
         assert_eq!(status["problems"].as_array().map(Vec::len), Some(1));
-        let down = machine.expect(1, &["down", WAN]);
-        assert!(down.contains("somebody changed the MTU since"), "{down}");
+        machine.run(&["down", WAN]).ends(1).says("somebody changed the MTU since");
         assert_eq!(machine.mtu(WAN), mtu);
         assert!(!machine.state().contains("xdp"));
         machine.assert_nothing_left();
-        machine.expect(1, &["down", WAN]);
+        machine.run(&["down", WAN]).ends(1);
         machine.ip(&["link", "set", WAN, "mtu", "1500"]);
     }
     // What is back by itself is back.
-    machine.expect(0, &UP);
+    machine.run(&UP).ends(0);
     machine.ip(&["link", "set", WAN, "mtu", "1500"]);
-    machine.expect(0, &["down", WAN]);
+    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }
 
 #[test]
 fn a_raised_mtu_without_its_program_is_no_new_beginning() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
-    machine.expect(0, &UP);
+    machine.run(&UP).ends(0);
     for pin in fs::read_dir(machine.pins().join(WAN)).expect("pins") {
         fs::remove_file(pin.expect("a pin").path()).expect("removed");
     }
@@ -274,20 +235,19 @@ fn a_raised_mtu_without_its_program_is_no_new_beginning() {
     let status = machine.status();
     assert_eq!(status["state"], "damaged", "{status:#}");
     assert!(status["problems"].to_string().contains("its program is gone"), "{status:#}");
-    let up = machine.expect(1, &UP);
-    assert!(up.contains("still has the MTU") && up.contains("envelope down wan0"), "{up}");
-    machine.expect(0, &["down", WAN]);
+    machine.run(&UP).ends(1).says("still has the MTU").says("envelope down wan0");
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
 
 #[test]
 fn without_the_journal_the_pins_know_the_mtu() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::envelope() else { return };
     let before = machine.state();
-    machine.expect(0, &UP);
+    machine.run(&UP).ends(0);
     machine.forget_journal();
-    machine.expect(0, &["down", WAN]);
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }

@@ -1,10 +1,10 @@
 //! SIGKILL after every step at which the state on the disk changes, of every kind that is brought up: the next command undoes
 //! all that was done.
 
-use crate::envelope_machine;
 use crate::link_live::ends::{Ends, LINK, Side};
-use crate::pppoe_live::line::{Line, WAN};
-use crate::steer_machine::{self, code, said};
+use crate::machine::{Machine, WAN};
+use crate::pppoe_live::line::Line;
+use crate::run::{BINARY, Ended};
 use std::fs;
 use std::process::{Command, Output};
 use testkit::{program, require, wait_until};
@@ -20,7 +20,7 @@ fn at_every_step(command: impl Fn() -> Command, check: impl Fn(u32)) -> u32 {
     for step in 1..MOST {
         let output = command().env(STEP, step.to_string()).output().expect("it starts");
         if !was_killed(&output) {
-            assert_eq!(code(&output), 0, "step {step}: {}", said(&output));
+            output.is(&step, 0, "");
             return step - 1;
         }
         check(step);
@@ -30,99 +30,54 @@ fn at_every_step(command: impl Fn() -> Command, check: impl Fn(u32)) -> u32 {
 
 /// Itself, or the daemon that it started.
 fn was_killed(output: &Output) -> bool {
-    output.status.code().is_none() || said(output).contains("signal 9 ended the daemon")
+    output.status.code().is_none() || output.text().contains("signal 9 ended the daemon")
 }
 
-/// Whether it says so, wherever a line is broken.
-fn is_recovered(output: &Output) -> bool {
-    let words: Vec<String> = said(output).split_whitespace().map(str::to_owned).collect();
-    words.join(" ").contains("what it did is undone")
-}
-
-#[track_caller]
-fn succeeds(output: &Output) {
-    assert_eq!(code(output), 0, "{}", said(output));
+/// `up`, and `down` of what is up, killed at every step, of which there are that many at least.
+fn assert_undone(machine: &Machine, up: &[&str], steps: [u32; 2]) {
+    let before = machine.state();
+    let down = ["down", WAN];
+    let is_undone = || {
+        assert_eq!(machine.state(), before);
+        machine.assert_nothing_left();
+    };
+    let of_up = at_every_step(
+        || machine.command(up),
+        |step| {
+            // Either command recovers.
+            if step % 2 == 0 {
+                machine.run(up).is(&step, 0, "what it did is undone");
+            }
+            machine.run(&down).ends(0);
+            is_undone();
+        },
+    );
+    machine.run(&down).ends(0);
+    let of_down = at_every_step(
+        || {
+            machine.run(up).ends(0);
+            machine.command(&down)
+        },
+        |_| {
+            // It may have come to its end but for the lock.
+            assert!((0..2).contains(&machine.run(&down).code()));
+            is_undone();
+        },
+    );
+    assert!(of_up >= steps[0] && of_down >= steps[1], "{of_up} steps of up, {of_down} of down");
+    is_undone();
 }
 
 #[test]
 fn steering_that_was_killed_at_any_step_is_undone() {
-    let Some(machine) = steer_machine::Machine::new() else { return };
-    let before = machine.state();
-    let up = ["up", steer_machine::WAN, "--seconds", "0", "--disable-rxvlan"];
-    let down = ["down", steer_machine::WAN];
-    let is_undone = || {
-        assert_eq!(machine.state(), before);
-        machine.assert_nothing_left();
-    };
-    let steps = at_every_step(
-        || machine.command(&up),
-        |step| {
-            // Either command recovers.
-            if step % 2 == 0 {
-                let again = machine.run(&up);
-                succeeds(&again);
-                assert!(is_recovered(&again), "step {step}: {}", said(&again));
-            }
-            succeeds(&machine.run(&down));
-            is_undone();
-        },
-    );
-    assert!(steps >= 8, "{steps} steps of up");
-    succeeds(&machine.run(&down));
-    let steps = at_every_step(
-        || {
-            succeeds(&machine.run(&up));
-            machine.command(&down)
-        },
-        |_| {
-            succeeds(&machine.run(&down));
-            is_undone();
-        },
-    );
-    assert!(steps >= 2, "{steps} steps of down");
-    is_undone();
+    let Some(machine) = Machine::steer() else { return };
+    assert_undone(&machine, &["up", WAN, "--seconds", "0", "--disable-rxvlan"], [8, 2]);
 }
 
 #[test]
 fn an_envelope_that_was_killed_at_any_step_is_undone() {
-    let Some(machine) = envelope_machine::Machine::new() else { return };
-    let before = machine.state();
-    let command = |arguments: &[&str]| machine.command_in(&machine.namespace, "envelope", arguments);
-    let up = ["up", envelope_machine::WAN, "--header", "8"];
-    let down = ["down", envelope_machine::WAN];
-    let is_undone = || {
-        assert_eq!(machine.state(), before);
-        machine.assert_nothing_left();
-    };
-    let steps = at_every_step(
-        || command(&up),
-        |step| {
-            if step % 2 == 0 {
-                let again = machine.run(&up);
-                succeeds(&again);
-                assert!(is_recovered(&again), "step {step}: {}", said(&again));
-            }
-            succeeds(&machine.run(&down));
-            is_undone();
-        },
-    );
-    assert!(steps >= 6, "{steps} steps of up");
-    succeeds(&machine.run(&down));
-    let steps = at_every_step(
-        || {
-            succeeds(&machine.run(&up));
-            command(&down)
-        },
-        |_| {
-            // It may have come to its end but for the lock.
-            assert!((0..2).contains(&code(&machine.run(&down))));
-            is_undone();
-        },
-    );
-    assert!(steps >= 1, "{steps} steps of down");
-    succeeds(&machine.run(&up));
-    succeeds(&machine.run(&down));
-    is_undone();
+    let Some(machine) = Machine::envelope() else { return };
+    assert_undone(&machine, &["up", WAN, "--header", "8"], [6, 1]);
 }
 
 #[test]
@@ -132,7 +87,7 @@ fn a_link_that_was_killed_at_any_step_leaves_nothing() {
         || ends.up_command(Side::Near, "q:35", &["--daemon"]),
         |_| {
             wait_until("the interface goes", || !ends.has(Side::Near, LINK));
-            assert_eq!(code(&ends.rxlane(Side::Near, &["status", LINK])), 1);
+            ends.rxlane(Side::Near, &["status", LINK]).ends(1);
             ends.assert_nothing_left();
         },
     );
@@ -142,7 +97,7 @@ fn a_link_that_was_killed_at_any_step_leaves_nothing() {
         ends.rxlane(Side::Near, &["down", LINK]);
         !ends.has(Side::Near, LINK)
     });
-    assert_eq!(code(&ends.rxlane(Side::Near, &["status", LINK])), 1);
+    ends.rxlane(Side::Near, &["status", LINK]).ends(1);
     ends.assert_nothing_left();
 }
 
@@ -154,7 +109,7 @@ fn a_concentrator_and_a_session_that_were_killed_at_any_step_leave_nothing() {
     let steps = at_every_step(
         || line.serve_command(&["--daemon", "--dns", "10.64.0.53"]),
         |_| {
-            assert_eq!(code(&line.far(&["sessions", WAN])), 1);
+            line.far(&["sessions", WAN]).ends(1);
             // A killed one leaves the file of its lock, which keeps nobody away.
             line.serve(&[]).interrupted();
             assert_eq!(left(), 0);
@@ -172,7 +127,7 @@ fn a_concentrator_and_a_session_that_were_killed_at_any_step_leave_nothing() {
     let hidden = |arguments: &[&str]| {
         let mut command = line.near.command(unshare.clone());
         let script = "mount --bind \"$0\" /etc && exec \"$@\"";
-        command.args(["--mount", "sh", "-c", script]).arg(&etc).arg(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["--mount", "sh", "-c", script]).arg(&etc).arg(BINARY);
         command.arg("pppoe").args(arguments).args(["--state", &line.text("state")]);
         command
     };
@@ -190,20 +145,20 @@ fn a_concentrator_and_a_session_that_were_killed_at_any_step_leave_nothing() {
         let output = hidden(&connect).env(STEP, step.to_string()).output().expect("it starts");
         let status = || hidden(&["status", "ppp0"]).output().expect("it starts");
         if !was_killed(&output) {
-            succeeds(&output);
+            output.ends(0);
             // A later step is in a thread that takes the name servers, or at the end.
             wait_until("it is killed, or has the name servers", || {
-                code(&status()) != 0 || text().contains("10.64.0.53")
+                status().code() != 0 || text().contains("10.64.0.53")
             });
             let ended = hidden(&["disconnect", "ppp0"]).output().expect("it starts");
             // One that is killed at the very end has answered before.
-            if code(&ended) == 0 && own().is_empty() {
+            if ended.code() == 0 && own().is_empty() {
                 break;
             }
         }
         changed += u32::from(text() != former);
         wait_until("it is recognised as killed", || {
-            code(&status()) == 1 && text() == former && own().is_empty()
+            status().code() == 1 && text() == former && own().is_empty()
         });
     }
     assert!(changed > 0, "no kill came while the file was changed");

@@ -10,7 +10,8 @@ mod routed;
 mod talk;
 mod worker;
 
-use ends::{Ends, Side, code, said};
+use crate::run::Ended;
+use ends::{Ends, Side};
 use serde_json::Value;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -45,8 +46,8 @@ fn both_ends_talk_through_every_encapsulation() {
                 assert_eq!(super_packets > Some(10), status["datapath"] == "batch", "{link}: {status:#}");
             }
             let (near, far) = (near.interrupted(), far.interrupted());
-            assert_eq!((code(&near), code(&far)), (0, 0), "{}{}", said(&near), said(&far));
-            assert!(said(&near).contains("is removed"), "{}", said(&near));
+            assert_eq!((near.code(), far.code()), (0, 0), "{}{}", near.text(), far.text());
+            near.says("is removed");
         }
         ends.assert_nothing_left();
     }
@@ -93,8 +94,7 @@ fn links_of_one_parent_see_nothing_of_each_other() {
             talk::stream(&ends, Side::Far, &format!("10.9.{number}.2"));
         }
         // The end that has received the streams, a megabyte each.
-        let all = ends.rxlane(Side::Far, &["status", "--json", "--interval", "0"]);
-        let all: Value = serde_json::from_slice(&all.stdout).expect("JSON");
+        let all = ends.rxlane(Side::Far, &["status", "--json", "--interval", "0"]).json();
         let links = all["links"].as_array().expect("a list");
         assert_eq!(links.len(), others.len() + 1);
         for link in links {
@@ -102,7 +102,7 @@ fn links_of_one_parent_see_nothing_of_each_other() {
             let octets = link["received"]["octets"].as_u64().expect("a number");
             assert!((1_000_000..1_500_000).contains(&octets), "{link:#}");
         }
-        up.into_iter().for_each(|up| assert_eq!(code(&up.interrupted()), 0));
+        up.into_iter().for_each(|up| assert_eq!(up.interrupted().code(), 0));
     }
 }
 
@@ -111,22 +111,26 @@ fn one_link_of_a_parent_can_have_its_queue() {
     let Some(ends) = Ends::new(1516) else { return };
     let first = ends.up(Side::Near, "q:35", &["--io", "af-xdp"]);
     let second = ["--name", "sub1", "--encap", "q:36", "--io", "af-xdp"];
-    let refused = ends.plain_up(Side::Near).args(second).output().expect("it runs");
-    assert_eq!(code(&refused), 1, "{}", said(&refused));
-    let said = said(&refused);
-    assert!(said.contains("another link or program has it") && said.contains("--io af-packet"), "{said}");
+    ends.plain_up(Side::Near)
+        .args(second)
+        .output()
+        .expect("it runs")
+        .ends(1)
+        .says("another link or program has it")
+        .says("--io af-packet");
     assert!(!ends.has(Side::Near, "sub1"));
     // Its frames are its own, whatever the data path and the name.
     let again = ["--name", "sub1", "--encap", "q:35", "--datapath", "simple"];
-    let refused = ends.plain_up(Side::Near).args(again).output().expect("it runs");
-    assert_eq!(code(&refused), 1, "{}", self::said(&refused));
-    assert!(self::said(&refused).contains("with the encapsulation q:35 already"), "{}", self::said(&refused));
+    ends.plain_up(Side::Near)
+        .args(again)
+        .output()
+        .expect("it runs")
+        .ends(1)
+        .says("with the encapsulation q:35 already");
     assert!(!ends.has(Side::Near, "sub1"));
     first.interrupted();
-    let tpid = ends.up_refused(Side::Near, "q:35", &["--tpid", "0x9100"]);
-    assert_eq!(code(&tpid), 2, "{}", self::said(&tpid));
-    let wrong = ends.up_refused(Side::Near, "q:35", &["--datapath", "simple", "--io", "af-xdp"]);
-    assert_eq!(code(&wrong), 2);
+    ends.up_refused(Side::Near, "q:35", &["--tpid", "0x9100"]).ends(2);
+    ends.up_refused(Side::Near, "q:35", &["--datapath", "simple", "--io", "af-xdp"]).ends(2);
 }
 
 #[test]
@@ -155,28 +159,23 @@ fn down_waits_until_the_interface_is_gone_and_status_lists_what_is_there() {
     let Some(ends) = Ends::new(1516) else { return };
     let near = ends.up(Side::Near, "q:35", &[]);
     let _far = ends.up(Side::Far, "q:35", &[]);
-    let all = ends.rxlane(Side::Near, &["status", "--json", "--interval", "0"]);
-    let all: Value = serde_json::from_slice(&all.stdout).expect("JSON");
+    let all = ends.rxlane(Side::Near, &["status", "--json", "--interval", "0"]).json();
     assert_eq!(all["schema"], "rxlane.link/1");
     // The other namespace's link has the same name and folder, and is not among them.
     assert_eq!(all["links"].as_array().map(Vec::len), Some(1), "{all:#}");
     assert_eq!(all["links"][0]["encapsulation"], "q:35");
     let rates = ends.rxlane(Side::Near, &["status", "sub0", "--interval", "0.1"]);
-    assert!(code(&rates) == 0 && said(&rates).contains("bit/s"), "{}", said(&rates));
-    for line in said(&rates).lines() {
+    rates.ends(0).says("bit/s");
+    for line in rates.text().lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    let down = ends.rxlane(Side::Near, &["down", "sub0"]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
+    ends.rxlane(Side::Near, &["down", "sub0"]).ends(0);
     assert!(!ends.has(Side::Near, "sub0"));
-    let ended = near.ended();
-    assert_eq!(code(&ended), 0, "{}", said(&ended));
+    near.ended().ends(0);
     for question in [["down", "sub0"], ["status", "sub0"]] {
-        let none = ends.rxlane(Side::Near, &question);
-        assert_eq!(code(&none), 1, "{}", said(&none));
-        assert!(said(&none).contains("there is no link sub0"), "{}", said(&none));
+        ends.rxlane(Side::Near, &question).ends(1).says("there is no link sub0");
     }
-    assert_eq!(code(&ends.rxlane(Side::Near, &["status"])), 0);
+    ends.rxlane(Side::Near, &["status"]).ends(0);
 }
 
 #[test]
@@ -195,7 +194,7 @@ fn the_manager_hears_when_it_is_up_and_when_it_ends() {
     assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up\n");
     let ended = up.interrupted();
     assert_eq!(heard(), "STOPPING=1\n");
-    assert_eq!(code(&ended), 0, "{}", said(&ended));
+    ended.ends(0);
 }
 
 #[test]
@@ -205,8 +204,8 @@ fn check_tells_what_fits() {
         let link = ends.named(Side::Near, link);
         let arguments = ["check", "--parent", "wan0", "--encap", &link, "--mtu", mtu, "--json"];
         let output = ends.rxlane(Side::Near, &arguments);
-        let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(code(&output) == 0, check["answer"] == "yes", "{check:#}");
+        let check = output.json();
+        assert_eq!(output.code() == 0, check["answer"] == "yes", "{check:#}");
         check
     };
     let fits = check("q:35", "1500");
@@ -215,9 +214,7 @@ fn check_tells_what_fits() {
     assert_eq!((long["answer"].as_str(), long["longest_mtu"].as_u64()), (Some("no"), Some(1492)), "{long:#}");
     assert_eq!(check("ad:100,q:200", "1492")["answer"], "yes");
     // What it says is what happens.
-    let refused = ends.up_refused(Side::Near, "ad:100,q:200", &["--mtu", "1493"]);
-    assert_eq!(code(&refused), 1, "{}", said(&refused));
-    assert!(said(&refused).contains("ip link set wan0 mtu 1501"), "{}", said(&refused));
+    ends.up_refused(Side::Near, "ad:100,q:200", &["--mtu", "1493"]).ends(1).says("ip link set wan0 mtu 1501");
     let near = ends.up(Side::Near, "ad:100,q:200", &[]);
     let far = ends.up(Side::Far, "ad:100,q:200", &[]);
     assert_eq!(ends.status(Side::Near)["mtu"], 1492);

@@ -1,18 +1,20 @@
 //! The commands on this machine: processes, network namespaces, interfaces and the kernel.
 
+#[path = "../run/mod.rs"]
+mod run;
+
 mod bench_compare;
 mod bench_live;
 mod bench_pps;
 mod bench_scenario;
 mod doctor_live;
 mod envelope_live;
-mod envelope_machine;
 mod killed;
 mod link_live;
 mod load;
-mod pair;
+mod machine;
 mod pppoe_discover;
 mod pppoe_live;
 mod steer_live;
-mod steer_machine;
+mod stream;
 mod top;

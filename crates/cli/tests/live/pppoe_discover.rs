@@ -1,6 +1,7 @@
 //! `rxlane pppoe discover` between two network namespaces, against concentrators made of the discovery machine of crate
 //! `pppoe`.
 
+use crate::run::{BINARY, Ended};
 use kernel::netlink::link_by_name;
 use link::pppoe::{ControlSocket, VlanPattern};
 use pppoe::discovery::Packet;
@@ -18,14 +19,6 @@ use wire::pppoe::Stage;
 
 const WAN: &str = "wan0";
 
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
 /// A line: the subscriber's end and the concentrators'.
 struct Ends {
     near: Namespace,
@@ -41,15 +34,15 @@ impl Ends {
     }
 
     fn discover(&self, arguments: &[&str]) -> Output {
-        let mut command = self.near.command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = self.near.command(BINARY);
         command.args(["pppoe", "discover"]).args(arguments).env("COLUMNS", "80");
         command.output().expect("it runs")
     }
 
     fn json(&self, arguments: &[&str]) -> (i32, Value) {
         let output = self.discover(&[arguments, &["--json"]].concat());
-        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
-        (code(&output), report)
+        let report = output.json();
+        (output.code(), report)
     }
 
     /// Runs `work` while concentrators answer on the far end.
@@ -161,10 +154,9 @@ fn who_answers_is_listed_with_what_it_offers() {
             "packets of 1500 bytes need an MTU of 1508 on wan0, which has 1500: `ip link set wan0 mtu 1508`"
         );
         let text = ends.discover(&[WAN, "--seconds", "1"]);
-        let said = said(&text);
+        let said = text.ends(0).text();
         assert!(
-            self::code(&text) == 0
-                && said.starts_with("wan0 without a VLAN tag: 2 concentrators answered 1 PADI in 1 s."),
+            said.starts_with("wan0 without a VLAN tag: 2 concentrators answered 1 PADI in 1 s."),
             "{said}"
         );
         assert!(
@@ -201,10 +193,10 @@ fn only_what_was_asked_for_is_an_answer() {
             (&["--service", "voice"], 1),
         ] {
             let output = ends.discover(&[&[WAN, "--seconds", "1"], arguments].concat());
-            assert_eq!(code(&output), expected, "{arguments:?}: {}", said(&output));
-            let is_listed = said(&output).contains("02:00:5e:00:00:01");
-            assert_eq!(is_listed, arguments[0] == "--ac", "{}", said(&output));
-            assert_eq!(said(&output).contains("What to do"), expected == 1, "{}", said(&output));
+            output.is(&arguments, expected, "");
+            let is_listed = output.text().contains("02:00:5e:00:00:01");
+            assert_eq!(is_listed, arguments[0] == "--ac", "{}", output.text());
+            assert_eq!(output.text().contains("What to do"), expected == 1, "{}", output.text());
         }
         let advice = |arguments: &[&str]| {
             let (_, report) = ends.json(&[&[WAN, "--seconds", "1"], arguments].concat());
@@ -243,20 +235,15 @@ fn silence_says_what_to_do() {
         stop.store(true, Ordering::Release);
         output
     });
-    let text = said(&output);
-    assert_eq!(code(&output), 1, "{text}");
+    let text = output.ends(1).text();
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.starts_with("wan0 without a VLAN tag: nobody answered 2 PADI in 2 s."), "{text}");
     assert!(flat.contains("seen with other tags (ad:100,q:200): try `--vlan 100.200`"), "{text}");
     assert!(flat.contains("many lines want a VLAN tag"), "{text}");
     ends.far.run("ip", &["link", "set", WAN, "down"]).expect("down");
-    let text = said(&ends.discover(&[WAN, "--seconds", "1"]));
-    assert!(text.contains("wan0 has no carrier"), "{text}");
-    assert!(!text.contains("--vlan") && !text.contains("bridging"), "{text}");
+    ends.discover(&[WAN, "--seconds", "1"]).says("wan0 has no carrier").omits("--vlan").omits("bridging");
     ends.near.run("ip", &["link", "set", WAN, "down"]).expect("down");
-    let output = ends.discover(&[WAN, "--seconds", "1"]);
-    assert_eq!(code(&output), 1, "{}", said(&output));
-    assert!(said(&output).contains("it is down (`ip link set wan0 up`)"), "{}", said(&output));
+    ends.discover(&[WAN, "--seconds", "1"]).ends(1).says("it is down (`ip link set wan0 up`)");
 }
 
 #[test]
@@ -272,14 +259,15 @@ fn wrong_usage_and_missing_privilege_have_their_codes() {
         (&[WAN, "--service", &long], "has room for 1448"),
         (&[], "INTERFACE"),
     ] {
-        let output = ends.discover(arguments);
-        assert_eq!(code(&output), 2, "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(part), "{}", said(&output));
+        ends.discover(arguments).is(&arguments, 2, "").says(part);
     }
     let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     let mut command = ends.near.command(setpriv);
-    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxlane")]);
-    let output = command.args(["pppoe", "discover", WAN]).output().expect("it runs");
-    assert_eq!(code(&output), 3, "{}", said(&output));
-    assert!(said(&output).contains("CAP_NET_RAW: run rxlane as root"), "{}", said(&output));
+    command.args(["--bounding-set=-all", "--inh-caps=-all", BINARY]);
+    command
+        .args(["pppoe", "discover", WAN])
+        .output()
+        .expect("it runs")
+        .ends(3)
+        .says("CAP_NET_RAW: run rxlane as root");
 }

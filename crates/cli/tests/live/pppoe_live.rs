@@ -8,14 +8,14 @@ mod operator;
 mod orphaned;
 pub mod process;
 mod refused;
-mod stream;
 mod takeover;
 mod told;
 
-use line::{GATEWAY, Line, WAN, code, said};
+use crate::run::Ended;
+use crate::stream::Stream;
+use line::{GATEWAY, Line, WAN};
 use process::Process;
 use serde_json::Value;
-use stream::Stream;
 use testkit::netns::Namespace;
 
 #[test]
@@ -46,10 +46,10 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
         assert!(line.sessions()[0]["received_octets"].as_u64() > Some(4 << 20));
         assert!(line.status("ppp0")["counted"]["received"]["octets"].as_u64() > Some(4 << 20));
         assert_eq!(line.status("ppp0")["counted"]["drops"], serde_json::json!({}), "{method} {lines}");
-        let (code, said) = client.interrupted();
-        assert!(code == 0 && said.ends_with("ppp0 is disconnected.\n"), "{said}");
+        let said = client.interrupted().ends(0).text();
+        assert!(said.ends_with("ppp0 is disconnected.\n"), "{said}");
         line.wait_for_sessions(0);
-        assert_eq!(serving.interrupted().0, 0);
+        serving.interrupted().ends(0);
     }
 }
 
@@ -88,15 +88,9 @@ fn assert_status(line: &Line, tags: &str) {
         assert_eq!(routes.contains(" metric 1 "), family == "-6", "{routes}");
     }
     // Those who read it see the same.
-    let shown = line.near(&["status", "ppp0"]);
-    assert!(
-        code(&shown) == 0 && said(&shown).contains("10.64.0.2, the other end 10.64.0.1"),
-        "{}",
-        said(&shown)
-    );
-    let listed = said(&line.far(&["sessions", WAN]));
-    assert!(listed.contains("1 session") && listed.contains("alice"), "{listed}");
-    let filtered = |text: &str| said(&line.far(&["sessions", WAN, "--filter", text]));
+    line.near(&["status", "ppp0"]).ends(0).says("10.64.0.2, the other end 10.64.0.1");
+    line.far(&["sessions", WAN]).says("1 session").says("alice");
+    let filtered = |text: &str| line.far(&["sessions", WAN, "--filter", text]).text();
     assert_eq!(filtered("nobody"), "wan0: 0 of 1 session\n");
     let vlans = if tags == "ad:100,q:200" { "100.200" } else { tags };
     let filtered = filtered(vlans);
@@ -112,13 +106,12 @@ fn packets_are_as_long_as_both_ends_and_the_line_allow() {
     for (from, address) in [(&line.near, GATEWAY), (&line.far, "10.64.0.2")] {
         line.ping(from, address, 1500);
     }
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
     let client = line.connect("alice", &["--mtu", "1400"]);
     assert_eq!(line.status("ppp0")["mtu"], 1400);
     line.ping(&line.far, "10.64.0.2", 1400);
-    assert_eq!(client.interrupted().0, 0);
-    let said = line.connect_in_vain("alice", &["--mtu", "1501"]);
-    assert!(said.contains("ip link set wan0 mtu 1509"), "{said}");
+    client.interrupted().ends(0);
+    line.connect_in_vain("alice", &["--mtu", "1501"]).says("ip link set wan0 mtu 1509");
 }
 
 #[test]
@@ -129,8 +122,10 @@ fn what_the_lines_have_no_room_for_is_told() {
     };
     // Two tags take 4 bytes each, PPPoE takes 8.
     mtu(&line.far, "1507");
-    let (code, said) = Process::start(&mut line.serve_command(&["--vlan", "100.*"])).ended();
-    assert!(code == 1 && said.contains("ip link set wan0 mtu 1508"), "{said}");
+    Process::start(&mut line.serve_command(&["--vlan", "100.*"]))
+        .ended()
+        .ends(1)
+        .says("ip link set wan0 mtu 1508");
     mtu(&line.far, "1508");
     let serving = line.serve(&["--vlan", "100.*"]);
     // Nobody asked for an MTU: what there is room for is taken.
@@ -169,8 +164,8 @@ fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
         line.ping(&line.far, "10.64.0.2", mtu);
         Stream::between(&line.far, &line.near, "10.64.0.2").carry(1 << 20);
         assert_eq!(line.status("ppp0")["counted"]["drops"], serde_json::json!({}), "{parent} {tags:?}");
-        assert_eq!(client.interrupted().0, 0);
-        assert_eq!(serving.interrupted().0, 0);
+        client.interrupted().ends(0);
+        serving.interrupted().ends(0);
     }
 }
 
@@ -181,11 +176,11 @@ fn one_of_both_protocols_is_enough() {
     let client = line.connect("alice", &["--ipv6", "false"]);
     assert_eq!(line.status("ppp0")["local6"], Value::Null);
     line.ping(&line.near, GATEWAY, 1492);
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
     let client = line.connect("alice", &["--ipv4", "false"]);
     assert_eq!(line.status("ppp0")["local"], Value::Null);
     line.ping(&line.near, "fe80::1%ppp0", 1492);
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
     // A machine without IPv6 has IPv4.
     line.near.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
     let client = line.connect("alice", &["--default-route"]);
@@ -195,17 +190,20 @@ fn one_of_both_protocols_is_enough() {
     assert_eq!((&status["local6"], &status["peer6"]), (&Value::Null, &Value::Null), "{status:#}");
     assert!(!client.said().contains("the other end fe80::"), "{}", client.said());
     line.ping(&line.near, GATEWAY, 1492);
-    assert_eq!(client.interrupted().0, 0);
-    let (code, said) = line.start_to_connect("alice", &["--ipv4", "false"]).ended();
-    assert!(code != 0 && said.contains("IPv6 is off here"), "{said}");
+    client.interrupted().ends(0);
+    let refused = line.start_to_connect("alice", &["--ipv4", "false"]).ended();
+    assert_ne!(refused.says("IPv6 is off here").code(), 0);
 }
 
 #[test]
 fn packets_that_are_too_short_for_ipv6_are_told() {
     let Some(line) = Line::new() else { return };
     let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
-    let (code, said) = Process::start(&mut line.serve_command(&["--mtu", "1279"])).ended();
-    assert!(code == 2 && said.contains(told) && said.contains("`--ipv6 false`"), "{said}");
+    Process::start(&mut line.serve_command(&["--mtu", "1279"]))
+        .ended()
+        .ends(2)
+        .says(told)
+        .says("`--ipv6 false`");
     let _serving = line.serve(&[]);
     let client = line.connect("alice", &["--mtu", "1279"]);
     client.hear(told, 1);
@@ -216,8 +214,11 @@ fn packets_that_are_too_short_for_ipv6_are_told() {
 fn a_machine_without_ipv6_serves_ipv4() {
     let Some(line) = Line::new() else { return };
     line.far.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
-    let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
-    assert!(code == 3 && said.contains("IPv6 is off here") && said.contains("`--ipv6 false`"), "{said}");
+    Process::start(&mut line.serve_command(&[]))
+        .ended()
+        .ends(3)
+        .says("IPv6 is off here")
+        .says("`--ipv6 false`");
     let _serving = line.serve(&["--ipv6", "false"]);
     let _client = line.connect("alice", &[]);
     line.ping(&line.near, GATEWAY, 1492);
@@ -235,5 +236,5 @@ fn a_file_has_the_options() {
     client.hear("dsl0 over wan0: open", 1);
     assert_eq!(line.status("dsl0")["mtu"], 1480);
     line.ping(&line.near, GATEWAY, 1480);
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
 }

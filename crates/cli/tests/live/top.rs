@@ -2,18 +2,16 @@
 //! generator, and pseudo-terminals and the screen that a person would see.
 
 use crate::load;
-use crate::pair;
+use crate::run::{BINARY, Ended};
 mod screen;
 mod terminal;
 
-use crate::pair::{FAR, WAN, binary, send_from_one_queue};
+use crate::machine::{FAR, WAN, counted_queues, send_from_one_queue};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
 use terminal::Terminal;
 use testkit::netns::{Namespace, Veth};
 use testkit::{program, require};
@@ -21,7 +19,7 @@ use traffic::Scenario;
 
 /// All frames on one queue.
 fn namespace() -> Option<Namespace> {
-    let namespace = pair::namespace()?;
+    let namespace = counted_queues()?;
     send_from_one_queue(&namespace);
     Some(namespace)
 }
@@ -36,14 +34,14 @@ fn under_load<T>(namespace: &Namespace, work: impl FnOnce() -> T) -> T {
 
 fn run(namespace: &Namespace, arguments: &[&str]) -> Output {
     let command = [&["top"], arguments].concat();
-    namespace.command(binary()).args(command).stdin(Stdio::null()).output().expect("it starts")
+    namespace.command(BINARY).args(command).stdin(Stdio::null()).output().expect("it starts")
 }
 
 /// The program on a terminal inside.
 fn on_terminal(namespace: &Namespace, arguments: &[&str], environment: &[(&str, &str)]) -> Option<Terminal> {
     require("setsid", program("setsid"))?;
     let mut command = namespace.command("setsid");
-    command.args(["--ctty", binary(), "top"]).args(arguments);
+    command.args(["--ctty", BINARY, "top"]).args(arguments);
     command.env_remove("NO_COLOR").env("TERM", "xterm-256color").envs(environment.iter().copied());
     Some(Terminal::run(command, 80, 24))
 }
@@ -52,8 +50,7 @@ fn on_terminal(namespace: &Namespace, arguments: &[&str], environment: &[(&str, 
 fn a_pipe_gets_tables() {
     let Some(namespace) = namespace() else { return };
     let output = under_load(&namespace, || run(&namespace, &[WAN, "--once"]));
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(0), "{text}");
+    let text = output.ends(0).text();
     assert!(text.starts_with("wan0 (veth): ") && !text.contains('\x1b'), "{text}");
     assert!(text.contains("! queue 0 takes 100 % of the frames; 4 queues would take 25.0 % each"), "{text}");
     for part in ["\nQueues\n", "\nCPUs\n", "\nStages\n", "\nTraffic, a sample of ", "\nSteering: off\n"] {
@@ -66,7 +63,7 @@ fn json_tells_what_was_counted() {
     let Some(namespace) = namespace() else { return };
     let look = || {
         let output = run(&namespace, &[WAN, "--once", "--json"]);
-        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+        output.json()
     };
     let is_sampled = |model: &Value| model["traffic"]["classes"][0]["share"].is_number();
     // A busy machine may hold the load up while the sample is taken, which then has no frame and no shares.
@@ -95,7 +92,7 @@ fn lines_of_json_end_with_their_reader() {
     // Lines longer than a buffer meet the closed pipe in the midst.
     namespace.veth(&Veth { queues: 64, ..Veth::pair("big0", "big1") }).expect("a pair");
     let mut child = namespace
-        .command(binary())
+        .command(BINARY)
         .args(["top", "big0", "--json", "--interval", "0.2"])
         .stdout(Stdio::piped())
         .spawn()
@@ -113,13 +110,13 @@ fn lines_of_json_end_with_their_reader() {
 #[test]
 fn what_cannot_be_is_said() {
     let output =
-        |arguments: &[&str]| Command::new(binary()).arg("top").args(arguments).output().expect("it starts");
+        |arguments: &[&str]| Command::new(BINARY).arg("top").args(arguments).output().expect("it starts");
     let unknown = output(&["nothing0", "--once"]);
-    assert_eq!(unknown.status.code(), Some(2));
+    unknown.ends(2);
     let text = String::from_utf8_lossy(&unknown.stderr);
     assert!(text.starts_with("rxlane: there is no interface nothing0 here; there are: "), "{text}");
     for interval in ["0", "0.1", "x", "-1", "99999"] {
-        assert_eq!(output(&["lo", "--interval", interval]).status.code(), Some(2), "{interval}");
+        output(&["lo", "--interval", interval]).is(&interval, 2, "");
     }
 }
 
@@ -127,7 +124,7 @@ fn what_cannot_be_is_said() {
 fn an_interface_that_goes_away_ends_a_pipe_with_a_sentence() {
     let Some(namespace) = namespace() else { return };
     let mut child = namespace
-        .command(binary())
+        .command(BINARY)
         .args(["top", WAN, "--interval", "0.2"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -138,7 +135,7 @@ fn an_interface_that_goes_away_ends_a_pipe_with_a_sentence() {
     namespace.run("ip", &["link", "del", WAN]).expect("gone");
     let output = child.wait_with_output().expect("its end");
     let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{text}");
+    output.ends(3);
     assert!(text.starts_with("rxlane: wan0 was removed: ") && text.lines().count() == 1, "{text}");
 }
 
@@ -211,7 +208,7 @@ fn a_terminal_that_is_gone_ends_it() {
     let Some(namespace) = namespace() else { return };
     let Some(_) = require("setsid", program("setsid")) else { return };
     // Without a controlling terminal the kernel sends no signal.
-    for arguments in [&["--ctty", binary(), "top", WAN][..], &[binary(), "top", WAN]] {
+    for arguments in [&["--ctty", BINARY, "top", WAN][..], &[BINARY, "top", WAN]] {
         let mut command = namespace.command("setsid");
         command.args(arguments).env("TERM", "xterm");
         let mut terminal = Terminal::run(command, 80, 24);
@@ -228,7 +225,7 @@ fn a_signal_amid_a_key_gives_the_terminal_back() {
     terminal.wait_for("frames/s");
     // The first half of a key, whose rest never comes: crossterm waits for it.
     terminal.type_keys("\x1b[");
-    thread::sleep(Duration::from_millis(300));
+    terminal.wait_until_read();
     terminal.send(Signal::TERM);
     assert_eq!(terminal.end().signal(), Some(Signal::TERM.as_raw()));
     assert!(terminal.is_restored());
@@ -261,7 +258,7 @@ fn without_privilege_the_screen_says_what_is_missing() {
     let Some(_) = require("setsid", program("setsid")) else { return };
     let mut command = namespace.command("setsid");
     // Root without any capability, which can still read the program wherever it was built.
-    command.args(["--ctty", "setpriv", "--bounding-set=-all", "--inh-caps=-all", binary(), "top", WAN]);
+    command.args(["--ctty", "setpriv", "--bounding-set=-all", "--inh-caps=-all", BINARY, "top", WAN]);
     command.env("TERM", "xterm");
     let mut terminal = Terminal::run(command, 80, 24);
     terminal.wait_for("traffic classes: a sample takes CAP_NET_RAW (sudo rxlane top wan0)");

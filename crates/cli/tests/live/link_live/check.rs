@@ -1,43 +1,36 @@
 //! `link check` where something on the parent, or the parent itself, has an opinion of its own about frames.
 
-use super::ends::{Ends, LINK, PARENT, Side, code, said};
+use super::ends::{Ends, LINK, PARENT, Side};
 use super::talk;
+use crate::machine::frags;
+use crate::run::{BINARY, Ended};
 use serde_json::Value;
-use testkit::{Missing, require};
-
-/// Whether the kernel lets this process load XDP programs for frames of several buffers.
-fn bpf() -> Result<(), Missing> {
-    match xdp::kernel().frags {
-        Some(true) => Ok(()),
-        _ => Err(Missing("no XDP in several buffers here (Linux 5.18, root)".to_owned())),
-    }
-}
+use testkit::require;
 
 /// The answer, and the fact about something.
 fn check(ends: &Ends, parent: &str, link: &str, mtu: &str, about: &str) -> (String, Value) {
     let arguments = ["check", "--parent", parent, "--encap", link, "--mtu", mtu];
     let json = ends.rxlane(Side::Near, &[&arguments[..], &["--json"]].concat());
-    let check: Value = serde_json::from_slice(&json.stdout).unwrap_or_else(|_| panic!("{}", said(&json)));
+    let check = json.json();
     let text = ends.rxlane(Side::Near, &arguments);
-    assert_eq!((code(&text), code(&json)), if check["answer"] == "yes" { (0, 0) } else { (1, 1) });
-    let code_points = said(&text).lines().map(|line| line.chars().count()).max();
-    assert!(code_points <= Some(80), "{}", said(&text));
+    assert_eq!((text.code(), json.code()), if check["answer"] == "yes" { (0, 0) } else { (1, 1) });
+    let code_points = text.text().lines().map(|line| line.chars().count()).max();
+    assert!(code_points <= Some(80), "{}", text.text());
     let facts = check["facts"].as_array().expect("facts");
     let fact = facts.iter().find(|fact| fact["about"] == about).cloned().unwrap_or_default();
     (check["answer"].as_str().expect("an answer").to_owned(), fact)
 }
 
 fn envelope(ends: &Ends, side: Side, arguments: &[&str]) {
-    let mut command = ends.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
+    let mut command = ends.namespace(side).command(BINARY);
     command.arg("envelope").args(arguments).args(["--state-dir", &ends.state()]);
-    let output = command.output().expect("it runs");
-    assert_eq!(code(&output), 0, "{}", said(&output));
+    command.output().expect("it runs").ends(0);
 }
 
 #[test]
 fn an_envelope_has_room_for_headers_and_for_no_more() {
     let Some(ends) = Ends::new(1500) else { return };
-    let Some(()) = require("bpf", bpf()) else { return };
+    let Some(()) = require("bpf", frags()) else { return };
     ends.ip(Side::Far, &["link", "set", PARENT, "mtu", "1600"]);
     envelope(&ends, Side::Near, &["up", PARENT, "--header", "8"]);
     let asked = |link: &str, mtu: &str, about: &str| check(&ends, PARENT, link, mtu, about);
@@ -77,15 +70,16 @@ fn a_parent_that_is_a_link_takes_no_further_tags() {
     let (answer, fact) = asked(LINK, "pppoe:7@02:00:5e:00:00:01");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("yes", Some("note")), "{fact:#}");
     let mut upper = ends.plain_up_over(Side::Near, LINK);
-    let refused = upper.args(["--name", "upper0", "--encap", "q:35"]).output().expect("it runs");
-    assert_eq!(code(&refused), 1, "{}", said(&refused));
-    assert!(said(&refused).contains("sub0 is itself a link (ad:100,q:200 over wan0)"), "{}", said(&refused));
+    upper
+        .args(["--name", "upper0", "--encap", "q:35"])
+        .output()
+        .expect("it runs")
+        .ends(1)
+        .says("sub0 is itself a link (ad:100,q:200 over wan0)");
     // Nor an envelope: super-packets are no frames.
-    let mut over = ends.namespace(Side::Near).command(env!("CARGO_BIN_EXE_rxlane"));
+    let mut over = ends.namespace(Side::Near).command(BINARY);
     over.args(["envelope", "up", LINK, "--header", "8", "--state-dir", &ends.state()]);
-    let refused = over.output().expect("it runs");
-    assert_eq!(code(&refused), 1, "{}", said(&refused));
-    assert!(said(&refused).contains("virtio headers"), "{}", said(&refused));
+    over.output().expect("it runs").ends(1).says("virtio headers");
     // By whatever name.
     ends.ip(Side::Near, &["link", "set", LINK, "down"]);
     ends.ip(Side::Near, &["link", "set", LINK, "name", "other0"]);

@@ -1,7 +1,8 @@
 //! `link up --daemon`: a link without a command that waits for it.
 
-use super::ends::{Ends, LINK, PARENT, Side, code, said};
+use super::ends::{Ends, LINK, PARENT, Side};
 use super::talk;
+use crate::run::Ended;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -23,9 +24,9 @@ impl Daemon {
     /// That there is an end of its output says that nobody holds the caller's streams.
     fn start(command: &mut Command) -> Daemon {
         let output = command.output().expect("it runs");
-        assert_eq!(code(&output), 0, "{}", said(&output));
-        assert!(output.stderr.is_empty(), "{}", said(&output));
-        let said = said(&output);
+        output.ends(0);
+        assert!(output.stderr.is_empty(), "{}", output.text());
+        let said = output.text();
         let pid = said.split_once("daemon").and_then(|(_, rest)| rest.split_whitespace().nth(1));
         Daemon { pid: pid.and_then(|pid| pid.parse().ok()).expect("its number"), said }
     }
@@ -80,8 +81,7 @@ fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
             }
             talk::both_ways(&ends, 1492);
             for (side, daemon) in [Side::Near, Side::Far].into_iter().zip(&daemons) {
-                let down = ends.rxlane(side, &["down", LINK]);
-                assert_eq!(code(&down), 0, "{}", said(&down));
+                ends.rxlane(side, &["down", LINK]).ends(0);
                 assert!(!ends.has(side, LINK));
                 daemon.wait_until_removed();
             }
@@ -105,10 +105,10 @@ fn what_stops_a_link_is_told_as_in_the_foreground() {
         ("none", &[], 2),
     ];
     let assert_alike = |(foreground, background): (Output, Output), expected: i32| {
-        assert_eq!(code(&background), expected, "{}", said(&background));
-        assert_eq!(code(&foreground), expected, "{}", said(&foreground));
-        assert_eq!(said(&background), said(&foreground));
-        assert!(background.stdout.is_empty() && !background.stderr.is_empty(), "{}", said(&background));
+        background.ends(expected);
+        foreground.ends(expected);
+        assert_eq!(background.text(), foreground.text());
+        assert!(background.stdout.is_empty() && !background.stderr.is_empty(), "{}", background.text());
     };
     for (link, more, expected) in cases {
         assert_alike(both(link, more), expected);
@@ -121,13 +121,12 @@ fn what_stops_a_link_is_told_as_in_the_foreground() {
     assert_alike((other(&[]), other(&["--daemon"])), 1);
     assert!(!ends.has(Side::Near, "sub1"));
     assert_eq!(ends.status(Side::Near)["encapsulation"], "q:35");
-    assert_eq!(code(&first.interrupted()), 0);
+    first.interrupted().ends(0);
     assert_alike(both("q:36", &["--mtu", "1600"]), 1);
-    let nowhere = ends.up_refused(Side::Near, "q:36", &["--daemon", "--log", "/nonexistent/log"]);
-    assert_eq!(code(&nowhere), 2, "{}", said(&nowhere));
-    assert!(said(&nowhere).contains("cannot write to /nonexistent/log"), "{}", said(&nowhere));
-    let alone = ends.up_refused(Side::Near, "q:36", &["--log", "log"]);
-    assert_eq!(code(&alone), 2, "{}", said(&alone));
+    ends.up_refused(Side::Near, "q:36", &["--daemon", "--log", "/nonexistent/log"])
+        .ends(2)
+        .says("cannot write to /nonexistent/log");
+    ends.up_refused(Side::Near, "q:36", &["--log", "log"]).ends(2);
     ends.assert_nothing_left();
 }
 
@@ -137,8 +136,7 @@ fn one_whose_caller_is_gone_does_not_stay() {
     let (caller, own) = UnixStream::pair().expect("a pair");
     drop(caller);
     let mut command = ends.up_command(Side::Near, "q:35", &["--daemon", "--daemon-process"]);
-    let output = command.stdin(OwnedFd::from(own)).output().expect("it runs");
-    assert_eq!(code(&output), 3, "{}", said(&output));
+    command.stdin(OwnedFd::from(own)).output().expect("it runs").ends(3);
     ends.assert_nothing_left();
 }
 
@@ -149,14 +147,12 @@ fn one_that_was_killed_is_recognised() {
     daemon.kill();
     wait_until("the interface goes", || !ends.has(Side::Near, LINK));
     daemon.wait_until_removed();
-    let status = ends.rxlane(Side::Near, &["status", LINK]);
-    assert_eq!(code(&status), 1, "{}", said(&status));
-    assert!(said(&status).contains("was killed"), "{}", said(&status));
+    ends.rxlane(Side::Near, &["status", LINK]).ends(1).says("was killed");
     ends.assert_nothing_left();
     // The name is free again.
     let again = Daemon::up(&ends, Side::Near, "q:36", &[]);
     assert_eq!(ends.status(Side::Near)["pid"], again.pid);
-    assert_eq!(code(&ends.rxlane(Side::Near, &["down", LINK])), 0);
+    ends.rxlane(Side::Near, &["down", LINK]).ends(0);
     ends.assert_nothing_left();
 }
 
@@ -192,7 +188,7 @@ fn it_ends_with_its_network_namespace() {
     let daemon = Daemon::up(&ends, Side::Near, "q:35", &["--log", &log]);
     let name = ends.namespace(Side::Near).name();
     let deleted = Command::new("ip").args(["netns", "del", name]).output().expect("it runs");
-    assert!(deleted.status.success(), "{}", said(&deleted));
+    assert!(deleted.status.success(), "{}", deleted.text());
     daemon.wait_until_removed();
     let logged = fs::read_to_string(&log).expect("a log");
     assert!(logged.contains("the network namespace was deleted: sub0 ends"), "{logged}");

@@ -1,5 +1,7 @@
 //! Two network namespaces with a veth pair between them, and links over it.
 
+use crate::machine::{self, speak_ipv6, tun};
+use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -44,16 +46,6 @@ pub struct Up {
     stdout: Option<BufReader<ChildStdout>>,
 }
 
-/// Exit code; -1 for a signal.
-pub fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-/// All that it said.
-pub fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
 impl Ends {
     /// `None` where it cannot be made. The pair has this MTU.
     pub fn new(mtu: u32) -> Option<Ends> {
@@ -62,14 +54,7 @@ impl Ends {
         let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
         near.veth(&Veth { mtu, peer: Some(&far), ..Veth::pair(PARENT, PARENT) }).expect("a pair");
         for namespace in [&near, &far] {
-            namespace.inside(|| {
-                // New interfaces have IPv6, and their addresses are good at once.
-                for (setting, value) in [("disable_ipv6", "0"), ("accept_dad", "0"), ("dad_transmits", "0")] {
-                    let path = format!("/proc/sys/net/ipv6/conf/default/{setting}");
-                    std::fs::write(path, value).expect("a setting");
-                }
-                std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0").expect("a setting");
-            });
+            speak_ipv6(namespace);
         }
         let folder = tempfile::tempdir().expect("a folder");
         Some(Ends { near, far, folder, data_path: &[] })
@@ -129,15 +114,13 @@ impl Ends {
     }
 
     pub fn rxlane(&self, side: Side, arguments: &[&str]) -> Output {
-        let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = self.namespace(side).command(BINARY);
         command.arg("link").args(arguments).args(["--state", &self.state()]).env("COLUMNS", "80");
         command.output().expect("it runs")
     }
 
     pub fn status(&self, side: Side) -> Value {
-        let output = self.rxlane(side, &["status", LINK, "--json", "--interval", "0"]);
-        assert_eq!(code(&output), 0, "{}", said(&output));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        self.rxlane(side, &["status", LINK, "--json", "--interval", "0"]).ends(0).json()
     }
 
     /// Frames that were dropped at one end for a reason.
@@ -165,7 +148,7 @@ impl Ends {
 
     /// The same over another one.
     pub fn plain_up_over(&self, side: Side, parent: &str) -> Command {
-        let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = self.namespace(side).command(BINARY);
         command.args(["link", "up", "--parent", parent, "--state", &self.state()]);
         command.args(self.data_path);
         command
@@ -176,7 +159,7 @@ impl Ends {
         let mut up = self.spawn(&mut self.up_command(side, link, more));
         let first = up.line();
         if !first.contains("is up over") {
-            panic!("{link}: {first}{}", said(&up.ended()));
+            panic!("{link}: {first}{}", up.ended().text());
         }
         up
     }
@@ -227,9 +210,7 @@ impl Up {
     }
 
     pub fn signal(&self, signal: &str) {
-        let pid = self.process().to_string();
-        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
-        assert!(sent.expect("kill").success());
+        machine::signal(self.process(), signal);
     }
 
     /// Waits for its end, and gives what it has printed since the first line.
@@ -255,9 +236,4 @@ impl Drop for Up {
             let _ = child.wait();
         }
     }
-}
-
-fn tun() -> Result<(), testkit::Missing> {
-    let opened = std::fs::File::options().read(true).write(true).open("/dev/net/tun");
-    opened.map(drop).map_err(|error| testkit::Missing(format!("/dev/net/tun: {error} (modprobe tun)")))
 }

@@ -1,7 +1,8 @@
 //! What can happen to a link, and what stops one from coming up.
 
-use super::ends::{Ends, LINK, PARENT, Side, code, said};
+use super::ends::{Ends, LINK, PARENT, Side};
 use super::talk;
+use crate::run::{BINARY, Ended};
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -19,26 +20,22 @@ fn a_killed_process_leaves_no_interface_and_its_socket_is_recognised() {
                 "up" => {
                     let again = ends.up(Side::Near, "ad:100,q:200", &[]);
                     assert_eq!(ends.status(Side::Near)["encapsulation"], "ad:100,q:200");
-                    assert_eq!(code(&again.interrupted()), 0);
+                    again.interrupted().ends(0);
                 }
                 question => {
-                    let dead = ends.rxlane(Side::Near, &[question, LINK]);
-                    assert_eq!(code(&dead), 1, "{}", said(&dead));
-                    assert!(said(&dead).contains("was killed"), "{}", said(&dead));
+                    ends.rxlane(Side::Near, &[question, LINK]).ends(1).says("was killed");
                     assert!(question == "status" || !ends.has(Side::Near, LINK));
-                    let gone = ends.rxlane(Side::Near, &[question, LINK]);
-                    assert!(said(&gone).contains("there is no link"), "{}", said(&gone));
+                    ends.rxlane(Side::Near, &[question, LINK]).says("there is no link");
                 }
             }
-            assert_eq!(code(&up.ended()), -1);
+            up.ended().ends(-1);
             ends.assert_nothing_left();
         }
         // Without a name, too.
         let up = ends.up(Side::Near, "q:35", &[]);
         up.signal("KILL");
         up.ended();
-        let all = ends.rxlane(Side::Near, &["status"]);
-        assert!(code(&all) == 1 && said(&all).contains("was killed"), "{}", said(&all));
+        ends.rxlane(Side::Near, &["status"]).ends(1).says("was killed");
         ends.assert_nothing_left();
     }
 }
@@ -61,7 +58,7 @@ fn the_link_survives_its_parent_going_down_and_up() {
             }
             talk::both_ways(&ends, 1492);
             assert_eq!(ends.status(Side::Near)["parent_works"], true);
-            assert_eq!(code(&near.interrupted()), 0);
+            near.interrupted().ends(0);
             far.interrupted();
         }
         ends.assert_nothing_left();
@@ -72,14 +69,14 @@ fn the_link_survives_its_parent_going_down_and_up() {
 fn a_parent_that_flaps_under_load_repeats_nothing() {
     for ends in Ends::of_each_data_path(1516) {
         let link = "q:35,pppoe:7@PEER";
-        let near = ends.up(Side::Near, link, &[]);
+        let mut near = ends.up(Side::Near, link, &[]);
         let far = ends.up(Side::Far, link, &[]);
         talk::while_flooded(&ends, "10.9.0.2", || {
             for _ in 0..8 {
                 ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-                std::thread::sleep(std::time::Duration::from_millis(100));
+                near.until("wan0 is down: sub0 has no carrier");
                 ends.ip(Side::Near, &["link", "set", PARENT, "up"]);
-                std::thread::sleep(std::time::Duration::from_millis(200));
+                near.until("wan0 is up again");
             }
         });
         talk::wait_until_it_answers(&ends, "10.9.0.2");
@@ -114,24 +111,21 @@ fn a_renamed_link_keeps_the_name_that_it_is_asked_by() {
     for arguments in [["link", "set", LINK, "down"].as_slice(), &["link", "set", LINK, "name", "other0"]] {
         ends.ip(Side::Near, arguments);
     }
-    let refused = ends.up_refused(Side::Near, "q:36", &[]);
-    assert_eq!(code(&refused), 1, "{}", said(&refused));
-    assert!(said(&refused).contains("renamed since"), "{}", said(&refused));
+    ends.up_refused(Side::Near, "q:36", &[]).ends(1).says("renamed since");
     assert!(!ends.has(Side::Near, LINK));
     let status = ends.status(Side::Near);
     assert_eq!(status["encapsulation"], "q:35");
     assert_eq!((status["name"].as_str(), status["present_name"].as_str()), (Some(LINK), Some("other0")));
     assert_eq!(status["interface_up"], false);
-    let shown = said(&ends.rxlane(Side::Near, &["status", "--interval", "0"]));
-    assert!(shown.contains("sub0: down over wan0") && shown.contains("other0 now"), "{shown}");
-    assert!(shown.contains("`ip link set other0 up`"), "{shown}");
+    ends.rxlane(Side::Near, &["status", "--interval", "0"])
+        .says("sub0: down over wan0")
+        .says("other0 now")
+        .says("`ip link set other0 up`");
     ends.ip(Side::Near, &["link", "set", "other0", "up"]);
-    let shown = said(&ends.rxlane(Side::Near, &["status", LINK, "--interval", "0"]));
-    assert!(shown.contains("sub0: up over wan0") && !shown.contains("note"), "{shown}");
-    let down = ends.rxlane(Side::Near, &["down", LINK]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
+    ends.rxlane(Side::Near, &["status", LINK, "--interval", "0"]).says("sub0: up over wan0").omits("note");
+    ends.rxlane(Side::Near, &["down", LINK]).ends(0);
     assert!(!ends.has(Side::Near, "other0"));
-    assert_eq!(code(&first.ended()), 0);
+    first.ended().ends(0);
 }
 
 #[test]
@@ -145,16 +139,14 @@ fn a_stopped_process_is_named_and_nothing_changes() {
     let words = format!("the process {} of the link sub0 is stopped", stopped.process());
     for question in [["status", LINK], ["down", LINK], ["status", "--interval=0"]] {
         let output = ends.rxlane(Side::Near, &question);
-        assert_eq!(code(&output), 1, "{}", said(&output));
-        assert!(said(&output).contains(&words) && said(&output).contains("kill -CONT"), "{}", said(&output));
+        output.ends(1).says(&words).says("kill -CONT");
         // Who is not stopped is shown all the same.
-        assert_eq!(said(&output).contains("sub1: up"), question[1] != LINK, "{}", said(&output));
+        assert_eq!(output.text().contains("sub1: up"), question[1] != LINK, "{}", output.text());
     }
     stopped.signal("CONT");
     assert_eq!(ends.status(Side::Near)["pid"], stopped.process());
-    let down = ends.rxlane(Side::Near, &["down", LINK]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
-    assert_eq!((code(&stopped.ended()), code(&other.interrupted())), (0, 0));
+    ends.rxlane(Side::Near, &["down", LINK]).ends(0);
+    assert_eq!((stopped.ended().code(), other.interrupted().code()), (0, 0));
     ends.assert_nothing_left();
 }
 
@@ -175,12 +167,10 @@ fn too_few_files_are_named_with_a_number_that_is_enough() {
         let mut up = limited(limit);
         if up.line().contains("is up over") {
             assert!((15..=enough).contains(&limit), "{limit} {enough}");
-            assert_eq!(code(&up.interrupted()), 0);
+            up.interrupted().ends(0);
             break;
         }
-        let output = up.ended();
-        assert_eq!(code(&output), 3, "{limit}: {}", said(&output));
-        let said = said(&output);
+        let said = up.ended().is(&limit, 3, "").text();
         assert!(said.contains(&format!("{limit} files open (RLIMIT_NOFILE)")), "{limit}: {said}");
         let number = said.split_once("`ulimit -n ").and_then(|(_, rest)| rest.split_once('`'));
         enough = number.expect("a way out").0.parse().expect("a number");
@@ -194,13 +184,12 @@ fn down_with_nowhere_to_tell_it_is_done_all_the_same() {
     let up = ends.up(Side::Near, "q:35", &[]);
     let folder = ends.folder().join("state").display().to_string();
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
-    let mut down = ends.namespace(Side::Near).command(env!("CARGO_BIN_EXE_rxlane"));
+    let mut down = ends.namespace(Side::Near).command(BINARY);
     down.args(["link", "down", LINK, "--state", &folder]).stdout(full).stderr(std::process::Stdio::piped());
     let down = down.spawn().and_then(|child| child.wait_with_output()).expect("it runs");
     // As every command says it.
-    assert_eq!(code(&down), 3, "{}", said(&down));
-    assert!(said(&down).contains("standard output: No space left"), "{}", said(&down));
-    assert_eq!(code(&up.ended()), 0);
+    down.ends(3).says("standard output: No space left");
+    up.ended().ends(0);
     ends.assert_nothing_left();
 }
 
@@ -225,9 +214,7 @@ fn a_removed_parent_ends_the_link() {
         let far = ends.up(Side::Far, "pppoe:7@PEER", &[]);
         ends.ip(Side::Near, &["link", "del", PARENT]);
         for up in [near, far] {
-            let ended = up.ended();
-            assert_eq!(code(&ended), 1, "{}", said(&ended));
-            assert!(said(&ended).contains("wan0 was removed"), "{}", said(&ended));
+            up.ended().ends(1).says("wan0 was removed");
         }
         ends.assert_nothing_left();
     }
@@ -239,9 +226,7 @@ fn a_deleted_interface_ends_the_link() {
         for link in ["q:35", "pppoe:7@PEER"] {
             let near = ends.up(Side::Near, link, &[]);
             ends.ip(Side::Near, &["link", "del", LINK]);
-            let ended = near.ended();
-            assert_eq!(code(&ended), 1, "{}", said(&ended));
-            assert!(said(&ended).contains("somebody deleted sub0"), "{}", said(&ended));
+            near.ended().ends(1).says("somebody deleted sub0");
             ends.assert_nothing_left();
         }
     }
@@ -277,13 +262,11 @@ fn of_two_with_one_name_one_comes_up() {
     let Some(ends) = Ends::new(1516) else { return };
     let first = ends.up(Side::Near, "q:35", &[]);
     for link in ["q:35", "pppoe:7@PEER"] {
-        let second = ends.up_refused(Side::Near, link, &[]);
-        assert_eq!(code(&second), 1, "{}", said(&second));
-        assert!(said(&second).contains("an interface sub0 already"), "{}", said(&second));
+        ends.up_refused(Side::Near, link, &[]).ends(1).says("an interface sub0 already");
     }
     // The first is as it was, and answers.
     assert_eq!(ends.status(Side::Near)["encapsulation"], "q:35");
-    assert_eq!(code(&first.interrupted()), 0);
+    first.interrupted().ends(0);
     let both = [0, 1].map(|_| ends.spawn(&mut ends.up_command(Side::Near, "q:35", &[])));
     let mut lost = 0;
     let mut won = Vec::new();
@@ -291,7 +274,7 @@ fn of_two_with_one_name_one_comes_up() {
         if up.line().contains("is up over") {
             won.push(up);
         } else {
-            assert_eq!(code(&up.ended()), 1);
+            up.ended().ends(1);
             lost += 1;
         }
     }
@@ -303,9 +286,7 @@ fn of_two_with_one_name_one_comes_up() {
 fn what_is_wrong_is_said_with_a_way_out_and_nothing_is_left() {
     let Some(ends) = Ends::new(1516) else { return };
     let refused = |link: &str, more: &[&str], expected: i32, words: &str| {
-        let output = ends.up_refused(Side::Near, link, more);
-        assert_eq!(code(&output), expected, "{}", said(&output));
-        assert!(said(&output).contains(words), "{words}: {}", said(&output));
+        ends.up_refused(Side::Near, link, more).ends(expected).says(words);
         ends.assert_nothing_left();
     };
     refused("none", &[], 2, "no encapsulation");
@@ -320,12 +301,9 @@ fn what_is_wrong_is_said_with_a_way_out_and_nothing_is_left() {
     refused("q:35", &["--address", "0.0.0.0/0"], 2, "which no interface can have");
     refused("q:35", &["--address", "fd00::1/48"], 2, "fd00::1 is there twice");
     let with = |arguments: &[&str]| ends.rxlane(Side::Near, &[&["up"], arguments].concat());
-    let none = with(&["--parent", "none0", "--name", LINK, "--vlan", "35"]);
-    assert!(code(&none) == 2 && said(&none).contains("no interface none0"), "{}", said(&none));
-    let lo = with(&["--parent", "lo", "--name", LINK, "--vlan", "35"]);
-    assert!(code(&lo) == 2 && said(&lo).contains("Ethernet"), "{}", said(&lo));
-    let name = with(&["--parent", PARENT, "--name", "a/b", "--vlan", "35"]);
-    assert!(code(&name) == 2 && said(&name).contains("no name"), "{}", said(&name));
+    with(&["--parent", "none0", "--name", LINK, "--vlan", "35"]).ends(2).says("no interface none0");
+    with(&["--parent", "lo", "--name", LINK, "--vlan", "35"]).ends(2).says("Ethernet");
+    with(&["--parent", PARENT, "--name", "a/b", "--vlan", "35"]).ends(2).says("no name");
     // IPv6 that is off.
     ends.namespace(Side::Near).inside(|| {
         let path = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
@@ -348,15 +326,9 @@ fn without_privilege_or_driver_it_says_what_it_takes() {
         command.output().expect("it runs")
     };
     let setpriv = setpriv.display().to_string();
-    let nobody = run(&[&setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    assert_eq!(code(&nobody), 3, "{}", said(&nobody));
-    assert!(said(&nobody).contains("CAP_NET_ADMIN"), "{}", said(&nobody));
-    let raw = run(&[&setpriv, "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]);
-    assert_eq!(code(&raw), 3, "{}", said(&raw));
-    assert!(said(&raw).contains("CAP_NET_RAW"), "{}", said(&raw));
+    run(&[&setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]).ends(3).says("CAP_NET_ADMIN");
+    run(&[&setpriv, "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]).ends(3).says("CAP_NET_RAW");
     let hidden = "mount -t tmpfs none /dev/net && exec \"$@\"";
-    let driver = run(&[&unshare.display().to_string(), "--mount", "sh", "-c", hidden, "sh"]);
-    assert_eq!(code(&driver), 3, "{}", said(&driver));
-    assert!(said(&driver).contains("modprobe tun"), "{}", said(&driver));
+    run(&[&unshare.display().to_string(), "--mount", "sh", "-c", hidden, "sh"]).ends(3).says("modprobe tun");
     ends.assert_nothing_left();
 }

@@ -1,7 +1,8 @@
 //! The path MTU of IPv6: nobody on the way fragments, so that a machine behind a link learns from ICMPv6 alone what passes.
 
-use super::ends::{Ends, Side, code, said};
+use super::ends::{Ends, Side};
 use super::talk;
+use crate::run::Ended;
 use testkit::netns::{Namespace, Veth};
 use testkit::wait_until;
 
@@ -64,8 +65,7 @@ fn a_guest_behind_a_router_is_told_by_icmpv6_what_the_link_carries() {
             talk::stream_between(far_side, &guest, GUEST);
             ends.ip(Side::Near, &["link", "del", "lan0"]);
             for up in [near, far] {
-                let ended = up.interrupted();
-                assert_eq!(code(&ended), 0, "{}", said(&ended));
+                up.interrupted().ends(0);
             }
         }
         ends.assert_nothing_left();

@@ -1,7 +1,8 @@
 //! Machines behind a link: packets that are forwarded or bridged, and what becomes of those that are too long.
 
-use super::ends::{Ends, LINK, Side, code, said};
+use super::ends::{Ends, LINK, Side};
 use super::talk;
+use crate::run::Ended;
 use testkit::netns::{Namespace, Veth};
 
 /// A machine behind the near end, on a network of its own or on the link's.
@@ -47,8 +48,7 @@ fn a_guest_behind_a_router_finds_the_path_mtu() {
             talk::stream_between(far_side, &guest.namespace, "10.77.0.2");
             ends.ip(Side::Near, &["link", "del", "lan0"]);
             for up in [near, far] {
-                let ended = up.interrupted();
-                assert_eq!(code(&ended), 0, "{}", said(&ended));
+                up.interrupted().ends(0);
             }
         }
     }

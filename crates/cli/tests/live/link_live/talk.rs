@@ -1,6 +1,7 @@
 //! Traffic over a link: datagrams both ways, and streams.
 
 use super::ends::{Ends, Side};
+use crate::stream::Stream;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,18 +88,6 @@ pub fn sent_until_the_path_is_known(from: &Namespace, address: &str, size: usize
     });
 }
 
-fn octets() -> Vec<u8> {
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
-    (0..STREAM)
-        .map(|_| {
-            word ^= word << 13;
-            word ^= word >> 7;
-            word ^= word << 17;
-            word as u8
-        })
-        .collect()
-}
-
 fn listener(namespace: &Namespace, address: &str) -> TcpListener {
     namespace.bound(|| TcpListener::bind(at(address))).expect("bound")
 }
@@ -110,28 +99,14 @@ fn connected(namespace: &Namespace, address: &str) -> TcpStream {
     stream
 }
 
-/// A megabyte to `address` of `side`.
+/// A megabyte to `address` of `side`, and one back.
 pub fn stream(ends: &Ends, side: Side, address: &str) {
     stream_between(ends.namespace(side.other()), ends.namespace(side), address);
 }
 
-/// A megabyte to `address`.
+/// A megabyte to `address`, and one back.
 pub fn stream_between(from: &Namespace, to: &Namespace, address: &str) {
-    let sent = octets();
-    let listener = listener(to, address);
-    let mut stream = connected(from, address);
-    let (mut accepted, _) = listener.accept().expect("accepted");
-    accepted.set_read_timeout(Some(PATIENCE)).expect("a time");
-    thread::scope(|scope| {
-        let received = scope.spawn(move || {
-            let mut received = Vec::new();
-            accepted.read_to_end(&mut received).map(|_| received)
-        });
-        stream.write_all(&sent).expect("sent");
-        drop(stream);
-        let received = received.join().expect("no panic").expect("received");
-        assert!(received == sent, "{address}: {} bytes, or other ones", received.len());
-    });
+    Stream::between(from, to, address).carry(STREAM);
 }
 
 /// The segment size, bytes of payload, that the far end uses towards an address of the near one.

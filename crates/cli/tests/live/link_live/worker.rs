@@ -2,8 +2,9 @@
 //!
 //! strace(1) gives one thread an answer that the kernel would not.
 
-use super::ends::{Ends, LINK, PARENT, Side, Up, code, said};
+use super::ends::{Ends, LINK, PARENT, Side, Up};
 use super::talk;
+use crate::run::Ended;
 use std::fs;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
@@ -89,13 +90,12 @@ fn until_over(up: &Up, mut work: impl FnMut()) {
 /// Ended with the code and the sentence, and the line is free for the next.
 fn assert_ended(ends: &Ends, up: Up, expected: i32, words: &str) -> String {
     let ended = up.ended();
-    assert_eq!(code(&ended), expected, "{}", said(&ended));
-    assert!(said(&ended).contains(words), "{words}: {}", said(&ended));
+    ended.ends(expected).says(words);
     assert!(!ends.has(Side::Near, LINK));
     let again = ends.up(Side::Near, LINE, &["--workers", "2"]);
     talk::echo(ends, Side::Near, "10.9.0.1", &[100]);
-    assert_eq!(code(&again.interrupted()), 0);
-    said(&ended)
+    again.interrupted().ends(0);
+    ended.text()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_worker_to_which_the_kernel_refuses_something_ends_the_link() {
         let said = assert_ended(&ends, near, expected, words);
         assert!(!said.contains("panicked"), "{said}");
     }
-    assert_eq!(code(&far.interrupted()), 0);
+    far.interrupted().ends(0);
     ends.assert_nothing_left();
 }
 
@@ -155,6 +155,6 @@ fn a_worker_that_panics_ends_the_link_and_says_that_this_is_a_defect() {
     drop(fault);
     let said = assert_ended(&ends, near, 3, "a worker of sub0 ended unexpectedly: this is a defect");
     assert!(said.contains("thread 'worker 1'") && said.contains("panicked"), "{said}");
-    assert_eq!(code(&far.interrupted()), 0);
+    far.interrupted().ends(0);
     ends.assert_nothing_left();
 }

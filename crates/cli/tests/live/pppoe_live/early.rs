@@ -1,7 +1,8 @@
 //! What can never work is refused before anybody is asked for anything; what arrives too early ends in order.
 
-use super::line::{GATEWAY, Line, WAN, code, said};
+use super::line::{GATEWAY, Line, WAN};
 use super::process::{Process, wait};
+use crate::run::{BINARY, Ended};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{self, Permissions};
 use std::os::linux::net::SocketAddrExt;
@@ -35,19 +36,18 @@ fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
         (&["--config", &fifo], 2, "it is a FIFO: expected a regular file"),
         (&["--config", "/dev/zero"], 2, "it is a device: expected a regular file"),
     ] {
-        let (code, said) = line.start_to_connect("alice", more).ended();
-        assert!(code == expected && said.contains(reason), "{more:?}: {code} {said}");
+        line.start_to_connect("alice", more).ended().ends(expected).says(reason);
     }
-    let fifo = line.near(&["connect", WAN, "--user", "alice", "--password-file", &fifo]);
-    assert!(code(&fifo) == 2 && said(&fifo).contains("cannot read the password in"), "{}", said(&fifo));
-    let discover = line.near(&["discover", WAN, "--service", &long]);
-    assert!(code(&discover) == 2, "{}", said(&discover));
+    line.near(&["connect", WAN, "--user", "alice", "--password-file", &fifo])
+        .ends(2)
+        .says("cannot read the password in");
+    line.near(&["discover", WAN, "--service", &long]).ends(2);
     let counters = &line.concentrator()["counters"];
     assert_eq!((&counters["offers"], &counters["confirmed"]), (&0.into(), &0.into()), "{counters:#}");
 }
 
 /// `serve` that is to end at once, with what it says.
-fn refused(line: &Line, more: &[&str]) -> (i32, String) {
+fn refused(line: &Line, more: &[&str]) -> Output {
     Process::start(&mut line.serve_command(more)).ended()
 }
 
@@ -72,8 +72,7 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         (&["--accounting", "/none", "--interim", "0"], "invalid value '0' for '--interim"),
         (&["--ipv6", "false", "--prefix", "2001:db8:100::/48"], "contradict each other"),
     ] {
-        let (code, said) = refused(&line, more);
-        assert!(code == 2 && said.contains(reason) && !said.contains('\u{1b}'), "{more:?}: {code} {said}");
+        refused(&line, more).is(&more, 2, reason).omits("\u{1b}");
     }
     let table = |key: &str| format!("[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\n{key}\n");
     for (text, reason) in [
@@ -88,24 +87,21 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         ("[[subscriber]]\nuser alice\n".to_owned(), "line 2: this is no TOML: "),
     ] {
         line.write("secrets", &text);
-        let (code, said) = refused(&line, &[]);
-        assert!(code == 2 && said.contains(reason) && !said.contains("wonderland"), "{code} {said}");
+        refused(&line, &[]).ends(2).says(reason).omits("wonderland");
     }
     let fifo = fifo(&line, "fifo");
     for (secrets, reason) in
         [(&*fifo, "it is a FIFO"), ("/dev/zero", "it is a device"), ("/", "it is a folder")]
     {
-        let output = line.far(&["serve", WAN, "--local", GATEWAY, "--secrets", secrets]);
-        assert!(code(&output) == 2 && said(&output).contains(reason), "{}", said(&output));
+        line.far(&["serve", WAN, "--local", GATEWAY, "--secrets", secrets]).ends(2).says(reason);
     }
     line.write("secrets", "alice * wonderland\n");
     for accounts in [&*fifo, "/dev/full", "/"] {
-        let (code, said) = refused(&line, &["--accounting", accounts]);
-        let is_told = said.contains("cannot write accounts to") && said.contains("expected a regular file");
-        assert!(code == 2 && is_told, "{code} {said}");
+        refused(&line, &["--accounting", accounts])
+            .is(&accounts, 2, "cannot write accounts to")
+            .says("expected a regular file");
     }
-    let nobody = line.far(&["serve", WAN, "--local", GATEWAY]);
-    assert!(code(&nobody) == 2 && said(&nobody).contains("`--anybody` takes everybody"), "{}", said(&nobody));
+    line.far(&["serve", WAN, "--local", GATEWAY]).ends(2).says("`--anybody` takes everybody");
     assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
 }
 
@@ -127,7 +123,7 @@ fn nobody_without_privilege_keeps_a_concentrator_from_beginning() {
     });
     let serving = line.serve(&[]);
     drop(taken);
-    assert_eq!(serving.interrupted().0, 0);
+    serving.interrupted().ends(0);
     assert_eq!(fs::read_dir(line.path("state")).expect("a folder").count(), 0);
 }
 
@@ -139,8 +135,7 @@ fn the_own_address_in_a_pool_is_given_to_nobody() {
         .hear("note: 10.64.0.1 of the pool 10.64.0.1-10.64.0.2 is the own address, and given to nobody", 1);
     let _alice = line.connect("alice", &[]);
     assert_eq!(line.status("ppp0")["local"], "10.64.0.2");
-    let said = line.connect_in_vain("bob", &["--ifname", "ppp1"]);
-    assert!(said.contains("all addresses are in use"), "{said}");
+    line.connect_in_vain("bob", &["--ifname", "ppp1"]).says("all addresses are in use");
 }
 
 /// Attack: what takes the place of the secrets stops no concentrator.
@@ -183,7 +178,7 @@ fn secrets_that_others_may_read_and_new_ones_are_told() {
     );
     serving.signal("USR1");
     serving.hear("the secrets were read again: 2 subscribers (1 new, 1 changed, 1 gone)", 1);
-    assert_eq!(serving.interrupted().0, 0);
+    serving.interrupted().ends(0);
 }
 
 #[test]
@@ -193,10 +188,8 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
     for more in [&["--daemon"][..], &[]] {
         let client = line.start_to_connect("alice", more);
         wait("it looks for a concentrator", || line.status_if_any("ppp0").is_some());
-        let done = line.near(&["disconnect", "ppp0"]);
-        assert_eq!(code(&done), 0, "{}", said(&done));
-        let (code, said) = client.ended();
-        assert!(code == 0, "{said}");
+        line.near(&["disconnect", "ppp0"]).ends(0);
+        let said = client.ended().ends(0).text();
         let last = "ppp0 is over: somebody asked for the end before a session was open.\n";
         // Who started it in the background and reads no terminal is told what came of it alone.
         let first =
@@ -211,39 +204,37 @@ fn in_the_background_the_first_try_is_told_and_others_follow() {
     let _serving = line.serve(&[]);
     line.write("alice", "wrong\n");
     let log = line.text("log");
-    let output = line.connect_command("alice", &["--daemon", "--log", &log]).output().expect("it runs");
-    assert_eq!(code(&output), 1, "{}", said(&output));
-    let text = said(&output);
-    assert!(text.contains("closed: authentication failed"), "{text}");
-    assert!(text.contains("tried again in the background: `rxlane pppoe status ppp0`"), "{text}");
+    line.connect_command("alice", &["--daemon", "--log", &log])
+        .output()
+        .expect("it runs")
+        .ends(1)
+        .says("closed: authentication failed")
+        .says("tried again in the background: `rxlane pppoe status ppp0`");
     let status = line.status("ppp0");
     let error = status["last_error"].as_str().expect("an error");
     assert!(error.contains("authentication failed") && status["next_try"].as_f64() > Some(1.0), "{status:#}");
-    assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
+    line.near(&["disconnect", "ppp0"]).ends(0);
     assert!(fs::read_to_string(&log).expect("a log").contains("before a session was open"));
 }
 
 #[test]
 fn who_is_to_be_disconnected_is_asked_for_in_words() {
     let Some(line) = Line::new() else { return };
-    let none = line.far(&["disconnect", "--all"]);
-    assert!(code(&none) == 1 && said(&none).contains("no interface is served"), "{}", said(&none));
+    line.far(&["disconnect", "--all"]).ends(1).says("no interface is served");
     let _serving = line.serve(&[]);
     let client = line.connect("alice", &[]);
-    let nobody = line.far(&["disconnect"]);
-    assert!(code(&nobody) == 2 && said(&nobody).contains("what is to end?"), "{}", said(&nobody));
+    line.far(&["disconnect"]).ends(2).says("what is to end?");
     let both = line.far(&["disconnect", "ppp0", "--all"]);
     let usage = "rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--all";
-    assert!(code(&both) == 2 && said(&both).contains(usage), "{}", said(&both));
+    both.ends(2).says(usage);
     for name in ["pppoe0", WAN] {
         let output = line.far(&["disconnect", name]);
         let hint = "`rxlane pppoe disconnect --concentrator wan0` ends that";
-        assert!(code(&output) == 1 && said(&output).contains(hint), "{}", said(&output));
+        output.ends(1).says(hint);
     }
     assert!(!client.said().contains("closed"), "{}", client.said());
     // The only one needs no name.
-    let output = line.far(&["disconnect", "--user", "alice"]);
-    assert!(code(&output) == 0 && said(&output).contains("1 session: end requested"), "{}", said(&output));
+    line.far(&["disconnect", "--user", "alice"]).ends(0).says("1 session: end requested");
     client.hear("disconnected by the operator", 1);
 }
 
@@ -258,30 +249,22 @@ fn a_read_only_state_folder_is_told() {
         "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" \"$0\" && exec \"$@\"";
     let run = |arguments: &[&str]| -> Output {
         let mut command = line.near.command(&unshare);
-        command.args([
-            "--mount",
-            "sh",
-            "-c",
-            READ_ONLY,
-            &line.text("state"),
-            env!("CARGO_BIN_EXE_rxlane"),
-            "pppoe",
-        ]);
+        command.args(["--mount", "sh", "-c", READ_ONLY, &line.text("state"), BINARY, "pppoe"]);
         command.args(arguments).args(["--state", &line.text("state")]).output().expect("it runs")
     };
     for (arguments, expected) in
         [(&["status", "ppp0"][..], 1), (&["status"], 1), (&["disconnect", "ppp0"], 1)]
     {
         let output = run(arguments);
-        let text = said(&output);
-        assert!(code(&output) == expected && text.contains("was killed"), "{arguments:?}: {text}");
+        let text = output.text();
+        assert!(output.code() == expected && text.contains("was killed"), "{arguments:?}: {text}");
         assert!(text.contains("Read-only file system") && text.contains("has to be writable"), "{text}");
     }
     let alice = line.text("alice");
-    let output = run(&["connect", WAN, "--user", "alice", "--password-file", &alice]);
-    let text = said(&output);
-    assert!(code(&output) == 3 && text.contains("the folder has to be writable"), "{text}");
-    assert_eq!(serving.interrupted().0, 0);
+    run(&["connect", WAN, "--user", "alice", "--password-file", &alice])
+        .ends(3)
+        .says("the folder has to be writable");
+    serving.interrupted().ends(0);
 }
 
 /// In every little memory in which the program can be started at all, up to as much as it takes.
@@ -291,8 +274,8 @@ fn too_little_memory_is_told_before_anybody_is_asked() {
     let Some(prlimit) = require("prlimit", program("prlimit")) else { return };
     let limited = |namespace: &Namespace, megabytes: u32, command: Option<&Command>| {
         let mut limited = namespace.command(&prlimit);
-        limited.arg(format!("--as={megabytes}000000")).arg(env!("CARGO_BIN_EXE_rxlane"));
-        let is_program = |argument: &&std::ffi::OsStr| *argument != env!("CARGO_BIN_EXE_rxlane");
+        limited.arg(format!("--as={megabytes}000000")).arg(BINARY);
+        let is_program = |argument: &&std::ffi::OsStr| *argument != BINARY;
         match command {
             Some(command) => limited.args(command.get_args().skip_while(is_program).skip(1)),
             None => limited.arg("--version"),
@@ -300,7 +283,7 @@ fn too_little_memory_is_told_before_anybody_is_asked() {
         limited.output().expect("it runs")
     };
     // Less has no room for the program and its libraries: the loader ends it.
-    let least = (10..500).step_by(2).find(|&megabytes| code(&limited(&line.far, megabytes, None)) == 0);
+    let least = (10..500).step_by(2).find(|&megabytes| limited(&line.far, megabytes, None).code() == 0);
     let least = least.expect("enough") + 2;
     let serve = line.serve_command(&["--workers", "2", "--daemon"]);
     let connect = line.connect_command("alice", &["--daemon"]);
@@ -309,11 +292,11 @@ fn too_little_memory_is_told_before_anybody_is_asked() {
         let mut refused = 0;
         let success = (least..1000).step_by(2).find(|&megabytes| {
             let output = limited(namespace, megabytes, Some(command));
-            let text = said(&output);
-            if code(&output) == 0 {
+            let text = output.text();
+            if output.code() == 0 {
                 return true;
             }
-            assert!(code(&output) == 3 && text.starts_with("rxlane: "), "{megabytes}: {text}");
+            assert!(output.code() == 3 && text.starts_with("rxlane: "), "{megabytes}: {text}");
             refused += u32::from(text.contains("there is too little memory: "));
             false
         });
@@ -325,6 +308,6 @@ fn too_little_memory_is_told_before_anybody_is_asked() {
     assert_eq!((&counters["requests"], &counters["opened"]), (&1.into(), &1.into()), "{counters:#}");
     until_it_runs(&line.far, &takeover);
     line.ping(&line.near, GATEWAY, 1492);
-    assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    line.near(&["disconnect", "ppp0"]).ends(0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
 }

@@ -1,7 +1,9 @@
 //! Ends of every kind at the subscriber's end, and what comes back after them.
 
-use super::line::{Line, WAN, code, said, script};
+use super::line::{Line, WAN};
 use super::process::{Process, wait};
+use crate::machine::{script, search_path};
+use crate::run::{BINARY, Ended};
 use std::fs;
 use testkit::{program, require};
 
@@ -18,17 +20,15 @@ fn disconnect_takes_everything_away() {
     assert!(line.ip(&["route"]).contains("default dev ppp0 proto static scope link metric 50"));
     // Without --dns they are nobody's business.
     assert_eq!(fs::read("/etc/resolv.conf").ok(), resolver);
-    let done = line.near(&["disconnect", "ppp0"]);
-    assert!(code(&done) == 0 && said(&done).contains("ppp0 is disconnected."), "{}", said(&done));
+    line.near(&["disconnect", "ppp0"]).ends(0).says("ppp0 is disconnected.");
     assert!(!line.has("ppp0"));
     assert_eq!(line.ip(&["route"]) + &line.ip(&["-6", "route"]), before);
     assert_eq!(fs::read("/etc/resolv.conf").ok(), resolver);
-    assert_eq!(client.ended().0, 0);
+    client.ended().ends(0);
     line.wait_for_sessions(0);
-    let again = line.near(&["disconnect", "ppp0"]);
-    assert!(code(&again) == 1 && said(&again).contains("there is no PPPoE session ppp0"), "{}", said(&again));
-    assert_eq!(code(&line.near(&["status", "ppp0"])), 1);
-    assert_eq!(serving.interrupted().0, 0);
+    line.near(&["disconnect", "ppp0"]).ends(1).says("there is no PPPoE session ppp0");
+    line.near(&["status", "ppp0"]).ends(1);
+    serving.interrupted().ends(0);
     assert_eq!(fs::read_dir(line.path("state")).map(Iterator::count).unwrap_or_default(), 0);
 }
 
@@ -42,18 +42,7 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
         "mount -t tmpfs none /etc && echo nameserver 192.0.2.1 > /etc/resolv.conf && exec \"$@\"";
     let (alice, state) = (line.text("alice"), line.text("state"));
     let mut command = line.near.command(unshare);
-    command.args([
-        "--mount",
-        "sh",
-        "-c",
-        HIDDEN,
-        "sh",
-        env!("CARGO_BIN_EXE_rxlane"),
-        "pppoe",
-        "connect",
-        WAN,
-        "--dns",
-    ]);
+    command.args(["--mount", "sh", "-c", HIDDEN, "sh", BINARY, "pppoe", "connect", WAN, "--dns"]);
     command.args(["--user", "alice", "--password-file", &alice, "--state", &state]);
     let before = fs::read("/etc/resolv.conf").ok();
     let client = Process::start(&mut command);
@@ -67,9 +56,9 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
     assert_eq!(servers(), ["10.64.0.53", "10.64.0.54"]);
     assert_eq!(fs::read("/etc/resolv.conf").ok(), before);
     // While there is no session they are as before.
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
     wait("the former name servers", || servers() == ["192.0.2.1"]);
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
 }
 
 /// Echoes are answered while what keeps the machine's name servers hangs, and who waits for it is told.
@@ -82,14 +71,13 @@ fn a_resolvconf_that_hangs_does_not_end_the_session() {
     let text =
         format!("echo \"$@\" >> {asked}\ncase $1 in -a) echo waits for a lock >&2; sleep 600;; esac\n");
     script(&line.path("resolvconf"), &text);
-    let folders = format!("{}:{}", line.path("").display(), std::env::var("PATH").expect("a path"));
     let mut command = line.connect_command("alice", &["--dns"]);
-    let client = Process::start(command.env("PATH", folders));
+    let client = Process::start(command.env("PATH", search_path(&line.path(""))));
     client.hear(": open", 1);
     client.hear("was still running after 10 s and was ended (it said: waits for a lock)", 1);
     line.ping(&line.near, super::line::GATEWAY, 1492);
-    let (code, said) = client.interrupted();
-    assert!(code == 0 && !said.contains("closed") && said.matches(": open").count() == 1, "{said}");
+    let said = client.interrupted().ends(0).text();
+    assert!(!said.contains("closed") && said.matches(": open").count() == 1, "{said}");
     assert_eq!(fs::read_to_string(asked).expect("asked"), "-a ppp0.rxlane\n-d ppp0.rxlane\n");
 }
 
@@ -102,8 +90,7 @@ fn a_killed_client_is_missed_and_the_next_one_connects_at_once() {
     line.wait_for_sessions(0);
     // Nobody has said good-bye, and the former session is still there.
     line.connect("alice", &[]).killed();
-    let output = line.near(&["status", "ppp0"]);
-    assert!(code(&output) == 1 && said(&output).contains("was killed"), "{}", said(&output));
+    line.near(&["status", "ppp0"]).ends(1).says("was killed");
     let _third = line.connect("alice", &[]);
     line.ping(&line.near, super::line::GATEWAY, 1492);
     line.wait_for_sessions(1);
@@ -129,8 +116,8 @@ fn a_silent_concentrator_is_given_up() {
     let client = line.start_to_connect("alice", &[&ECHO[..], &["--reconnect", "false"]].concat());
     client.hear(": open", 1);
     serving.killed();
-    let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("rxlane: the peer is gone"), "{said}");
+    let said = client.ended().ends(1).text();
+    assert!(said.contains("rxlane: the peer is gone"), "{said}");
     assert!(!said.contains("closed: ") && said.matches("the peer is gone").count() == 1, "{said}");
     assert!(!line.has("ppp0"));
 }
@@ -176,19 +163,14 @@ fn interfaces_that_somebody_deletes_are_told() {
     let serving = line.serve(&[]);
     let client = line.connect("alice", &[]);
     line.ip(&["link", "del", "ppp0"]);
-    let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("rxlane: somebody deleted ppp0: the session is over"), "{said}");
-    assert!(!said.contains("closed"), "{said}");
+    client.ended().ends(1).says("rxlane: somebody deleted ppp0: the session is over").omits("closed");
     line.wait_for_sessions(0);
     let client = line.connect("alice", &[]);
     line.ip(&["link", "del", WAN]);
-    let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("the interface with the line was removed"), "{said}");
+    client.ended().ends(1).says("the interface with the line was removed");
     assert!(!line.has("ppp0"));
-    let (code, said) = serving.ended();
-    assert!(code == 1 && said.contains("wan0 was removed"), "{said}");
-    let gone = line.start_to_connect("alice", &[]).ended();
-    assert!(gone.0 == 2 && gone.1.contains("there is no interface wan0"), "{}", gone.1);
+    serving.ended().ends(1).says("wan0 was removed");
+    line.start_to_connect("alice", &[]).ended().ends(2).says("there is no interface wan0");
 }
 
 #[test]
@@ -197,8 +179,7 @@ fn the_interface_of_the_subscribers_is_missed() {
     let serving = line.serve(&[]);
     let client = line.connect("alice", &[]);
     line.far.run("ip", &["link", "del", "pppoe0"]).expect("deleted");
-    let (code, said) = serving.ended();
-    assert!(code == 1 && said.contains("somebody deleted pppoe0"), "{said}");
+    serving.ended().ends(1).says("somebody deleted pppoe0");
     client.hear("by a PADT", 1);
 }
 
@@ -221,8 +202,7 @@ fn scripts_run_when_it_comes_up_and_when_it_ends() {
     let text = || fs::read_to_string(&told).unwrap_or_default();
     let all = "ppp0 wan0 10.64.0.2 10.64.0.1 ppp0 10.64.0.2 10.64.0.1 10.64.0.53 fe80::1 rxlane alice 1492";
     wait("the script", || text() == format!("up {all}\n"));
-    let (code, said) = client.interrupted();
-    assert_eq!(code, 0, "{said}");
+    let said = client.interrupted().ends(0).text();
     assert_eq!(text(), format!("up {all}\ndown {all} over\n"), "{said}");
 }
 
@@ -231,18 +211,20 @@ fn in_the_background_it_stays_and_writes_its_log() {
     let Some(line) = Line::new() else { return };
     let serve =
         line.serve_command(&["--daemon", "--log", &line.text("serve.log")]).output().expect("it runs");
-    assert!(code(&serve) == 0 && said(&serve).contains("rxlane serves wan0."), "{}", said(&serve));
+    serve.ends(0).says("rxlane serves wan0.");
     let log = line.text("log");
-    let output = line.connect_command("alice", &["--daemon", "--log", &log]).output().expect("it runs");
-    assert!(code(&output) == 0 && said(&output).contains("ppp0 over wan0: open"), "{}", said(&output));
+    line.connect_command("alice", &["--daemon", "--log", &log])
+        .output()
+        .expect("it runs")
+        .ends(0)
+        .says("ppp0 over wan0: open");
     line.ping(&line.near, super::line::GATEWAY, 1492);
     let refused = line.connect_command("bob", &["--daemon"]).output().expect("it runs");
-    assert!(code(&refused) == 1 && said(&refused).contains("`--ifname` takes another"), "{}", said(&refused));
+    refused.ends(1).says("`--ifname` takes another");
     assert!(refused.stdout.is_empty());
     let vain = ["--daemon", "--reconnect", "false", "--ifname", "ppp1"];
     line.write("mallory", "guess\n");
-    let refused = line.connect_command("mallory", &vain).output().expect("it runs");
-    assert!(code(&refused) == 1 && said(&refused).contains("authentication failed"), "{}", said(&refused));
+    line.connect_command("mallory", &vain).output().expect("it runs").ends(1).says("authentication failed");
     // It has no terminal that could hang up.
     let serving = line.concentrator()["pid"].to_string();
     line.far.run("kill", &["-HUP", &serving]).expect("a signal");
@@ -251,15 +233,14 @@ fn in_the_background_it_stays_and_writes_its_log() {
         served().contains("Z note: the secrets were read again: 2 subscribers, nothing changed")
     });
     // The concentrator's process ends, says so, and the client's writes it down.
-    let ended = line.far(&["disconnect", "--concentrator", WAN]);
-    assert!(code(&ended) == 0 && said(&ended).contains("1 session ended"), "{}", said(&ended));
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0).says("1 session ended");
     let logged = || fs::read_to_string(&log).unwrap_or_default();
     wait("a line of the log", || logged().contains("Z closed: the concentrator ended the session by a PADT"));
     let served = served();
     for text in ["Z rxlane serves wan0.\n", " alice: open, 10.64.0.2\n", "Z rxlane serves no more.\n"] {
         assert!(served.contains(text), "{text}: {served}");
     }
-    assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
+    line.near(&["disconnect", "ppp0"]).ends(0);
     assert!(logged().contains("Z ppp0 over wan0: open\n"), "{}", logged());
     assert!(logged().contains("ppp0 is disconnected."), "{}", logged());
 }

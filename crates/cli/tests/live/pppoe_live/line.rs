@@ -1,13 +1,15 @@
 //! A line: a subscriber's and a concentrator's network namespace with a veth pair between them.
 
 use super::process::{Process, wait};
+use crate::machine::{speak_ipv6, tun};
+use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, program, require};
+use testkit::{program, require};
 
 /// The Ethernet interface, at either end.
 pub const WAN: &str = "wan0";
@@ -22,16 +24,6 @@ pub struct Line {
     pub near: Namespace,
     pub far: Namespace,
     folder: tempfile::TempDir,
-}
-
-/// Exit code; -1 for a signal.
-pub fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-/// All that it said.
-pub fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 impl Line {
@@ -70,7 +62,7 @@ impl Line {
     }
 
     pub fn command(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
-        let mut command = namespace.command(env!("CARGO_BIN_EXE_rxlane"));
+        let mut command = namespace.command(BINARY);
         command.arg("pppoe").args(arguments).args(["--state", &self.text("state")]).env("COLUMNS", "80");
         command
     }
@@ -123,18 +115,16 @@ impl Line {
     }
 
     /// One try that fails.
-    pub fn connect_in_vain(&self, user: &str, more: &[&str]) -> String {
-        let tried = self.start_to_connect(user, &[more, &["--reconnect", "false"]].concat());
-        let (code, said) = tried.ended();
-        assert_eq!(code, 1, "{said}");
+    pub fn connect_in_vain(&self, user: &str, more: &[&str]) -> Output {
+        let tried = self.start_to_connect(user, &[more, &["--reconnect", "false"]].concat()).ended();
         // The reason of the end is said once.
-        assert!(!said.contains("closed: ") && said.matches("rxlane: ").count() == 1, "{said}");
-        said
+        let said = tried.ends(1).omits("closed: ").text();
+        assert_eq!(said.matches("rxlane: ").count(), 1, "{said}");
+        tried
     }
 
     pub fn status(&self, name: &str) -> Value {
-        let output = self.near(&["status", name, "--json"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
+        self.near(&["status", name, "--json"]).json()
     }
 
     /// The same of a client that may not have begun yet.
@@ -144,9 +134,7 @@ impl Line {
 
     /// The concentrator and its sessions.
     pub fn concentrator(&self) -> Value {
-        let output = self.far(&["sessions", WAN, "--json"]);
-        assert_eq!(code(&output), 0, "{}", said(&output));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        self.far(&["sessions", WAN, "--json"]).ends(0).json()
     }
 
     pub fn sessions(&self) -> Vec<Value> {
@@ -185,26 +173,4 @@ impl Line {
             self.near.run("ping", &["-c", "1", "-W", "1", "-i", "0.2", GATEWAY]).is_ok()
         });
     }
-}
-
-/// New interfaces have IPv6, and their addresses are good at once.
-pub fn speak_ipv6(namespace: &Namespace) {
-    namespace.inside(|| {
-        for (setting, value) in [("disable_ipv6", "0"), ("accept_dad", "0"), ("dad_transmits", "0")] {
-            let path = format!("/proc/sys/net/ipv6/conf/default/{setting}");
-            fs::write(path, value).expect("a setting");
-        }
-        fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0").expect("a setting");
-    });
-}
-
-fn tun() -> Result<(), Missing> {
-    let opened = fs::File::options().read(true).write(true).open("/dev/net/tun");
-    opened.map(drop).map_err(|error| Missing(format!("/dev/net/tun: {error} (modprobe tun)")))
-}
-
-/// An executable script of a shell.
-pub fn script(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}")).expect("written");
-    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("executable");
 }

@@ -1,7 +1,8 @@
 //! `pppoe-discovery`, which comes with Debian's `pppd`, looks for a concentrator. It takes neither PPP nor VLAN devices of the
 //! kernel.
 
-use super::line::{Line, WAN, code, said};
+use super::line::{Line, WAN};
+use crate::run::Ended;
 use std::process::Output;
 use testkit::{program, require};
 
@@ -19,8 +20,7 @@ fn pppoe_discovery_sees_what_is_offered() {
     // For anybody; by names and with a Host-Uniq of its own, which the answer has to bring back.
     for arguments in [&[][..], &["-S", "internet", "-U"], &["-C", "bras1", "-W", "00ff0a"]] {
         let found = look(arguments);
-        let text = said(&found);
-        assert_eq!(code(&found), 0, "{arguments:?}: {text}");
+        let text = found.is(&arguments, 0, "").text();
         for line in ["Access-Concentrator: bras1", "Service-Name: internet", "Service-Name: voice"] {
             assert_eq!(text.matches(line).count(), 1, "{arguments:?}: {text}");
         }
@@ -30,9 +30,7 @@ fn pppoe_discovery_sees_what_is_offered() {
             "{arguments:?}: {text}"
         );
     }
-    let none = look(&["-S", "television"]);
-    assert!(code(&none) == 1 && !said(&none).contains("bras1"), "{}", said(&none));
+    look(&["-S", "television"]).ends(1).omits("bras1");
     // It shows who else answered, and does not take it.
-    let other = look(&["-C", "bras2"]);
-    assert!(!said(&other).contains("AC-Ethernet-Address"), "{}", said(&other));
+    look(&["-C", "bras2"]).omits("AC-Ethernet-Address");
 }

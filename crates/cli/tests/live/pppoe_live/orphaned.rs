@@ -1,9 +1,10 @@
 //! Takeovers whose successor dies when it has the sessions, or just before or after that.
 
-use super::line::{GATEWAY, Line, WAN, code};
+use super::line::{GATEWAY, Line, WAN};
 use super::process::{PATIENCE, Process, wait};
-use super::stream::Stream;
 use super::takeover::line_of;
+use crate::run::Ended;
+use crate::stream::Stream;
 use kernel::netlink::link_by_name;
 use serde_json::Value;
 use std::fs;
@@ -51,11 +52,11 @@ fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_pro
         assert!(before.as_u64() > Some(1 << 16) && now.as_u64() > before.as_u64(), "{before} {now}");
     }
     // What is negotiated goes on as well.
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN, "--all"])), 0);
+    line.far(&["disconnect", "--concentrator", WAN, "--all"]).ends(0);
     client.hear("disconnected by the operator", 1);
     client.hear(": open", 2);
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
-    assert_eq!(first.ended().0, 0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
+    first.ended().ends(0);
     let account = fs::read_to_string(&accounts).expect("accounts");
     let records = account.lines().map(|record| serde_json::from_str::<Value>(record).expect("JSON"));
     let records: Vec<Value> = records.collect();
@@ -81,11 +82,10 @@ fn a_former_process_that_cannot_go_on_tells_the_subscribers() {
     assert!(counted[0][1]["received_octets"].as_u64() >= Some(3000), "{counted:#}");
     line.far.run("ip", &["link", "add", "pppoe0", "type", "veth", "peer", "name", "other"]).expect("taken");
     drop((successor, reader));
-    let (code, told) = first.ended();
-    assert!(code == 1 && told.contains("this process cannot go on: there is an interface pppoe0"), "{told}");
-    assert!(told.contains("subscribers were disconnected (PADT)"), "{told}");
-    let (_, told) = client.ended();
-    assert!(told.contains("PADT") && told.contains("is being shut down"), "{told}");
+    let former = first.ended();
+    former.ends(1).says("this process cannot go on: there is an interface pppoe0");
+    former.says("subscribers were disconnected (PADT)");
+    client.ended().says("PADT").says("is being shut down");
     let account = fs::read_to_string(&accounts).expect("accounts");
     assert_eq!(account.matches("\"event\":\"stop\"").count(), 1, "{account}");
 }
@@ -152,7 +152,7 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_ha
     // How long a whole one takes here.
     let began = Instant::now();
     let next = line.serve(&["--takeover"]);
-    assert_eq!(std::mem::replace(&mut serving, next).ended().0, 0);
+    std::mem::replace(&mut serving, next).ended().ends(0);
     let whole = began.elapsed();
     let named = [Moment::Beside, Moment::Listens, Moment::Without, Moment::Renamed, Moment::Placed];
     let spread = (0..10_u32).map(|share| Moment::After(whole * (share * 2 + 1) / 16));
@@ -183,7 +183,7 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_ha
             continue;
         }
         lost += 1;
-        assert_eq!(serving.ended().0, 0, "{moment:?}");
+        serving.ended().is(&moment, 0, "");
         // What it left is removed by the next one, which serves the client again: it sends, and is told.
         serving = line.serve(&["--takeover"]);
         client.hear("closed: ", 1);
@@ -192,16 +192,16 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_ha
         client.hear(": open", 2);
         line.wait_until_it_answers();
         // One that was open for so short a time would wait longer and longer.
-        assert_eq!(client.interrupted().0, 0);
+        client.interrupted().ends(0);
         line.wait_for_sessions(0);
         client = line.connect("alice", &["--echo-interval", "1", "--echo-failures", "5"]);
     }
     assert!(kept > 2, "{kept} kept, {lost} lost with their process, a whole takeover in {whole:?}");
-    assert_eq!(client.interrupted().0, 0);
+    client.interrupted().ends(0);
     // What the last one that was killed left is removed by the next.
     let next = line.serve(&["--takeover"]);
-    assert_eq!(std::mem::replace(&mut serving, next).ended().0, 0);
-    assert_eq!(serving.interrupted().0, 0);
+    std::mem::replace(&mut serving, next).ended().ends(0);
+    serving.interrupted().ends(0);
     let left: Vec<_> = fs::read_dir(line.path("state")).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
     let links = line.far.run("ip", &["-br", "link"]).expect("ip");

@@ -1,7 +1,8 @@
 //! A program that runs, what it has said so far, and its end.
 
+use crate::machine;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 pub use testkit::PATIENCE;
@@ -58,23 +59,21 @@ impl Process {
     }
 
     pub fn signal(&self, signal: &str) {
-        let pid = self.process().to_string();
-        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
-        assert!(sent.expect("kill").success());
+        machine::signal(self.process(), signal);
     }
 
-    /// Waits for its end: exit code, or -1 for a signal, and all that it said.
-    pub fn ended(mut self) -> (i32, String) {
+    /// Waits for its end; what it said to either stream is its standard output.
+    pub fn ended(mut self) -> Output {
         let said = Arc::clone(&self.said);
         let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", said.lock().expect("no panic")));
         let status = wait_for(what, || self.child.try_wait().expect("a child"));
         for reader in std::mem::take(&mut self.readers) {
             reader.join().expect("no panic");
         }
-        (status.code().unwrap_or(-1), self.said())
+        Output { status, stdout: self.said().into_bytes(), stderr: Vec::new() }
     }
 
-    pub fn interrupted(self) -> (i32, String) {
+    pub fn interrupted(self) -> Output {
         self.signal("TERM");
         self.ended()
     }

@@ -1,8 +1,8 @@
 //! Who gets no session, and how they are told why.
 
-use super::line::{GATEWAY, Line, WAN, code, said};
+use super::line::{GATEWAY, Line, WAN};
 use super::process::Process;
-use serde_json::Value;
+use crate::run::{BINARY, Ended};
 use testkit::{program, require};
 
 #[test]
@@ -12,11 +12,11 @@ fn a_wrong_password_and_an_unknown_user_are_told() {
     line.write("mallory", "guess\n");
     for method in ["chap", "pap", "ms-chap-v2"] {
         line.write("alice", "wrong\n");
-        let said = line.connect_in_vain("alice", &["--auth", method]);
+        let said = line.connect_in_vain("alice", &["--auth", method]).text();
         assert!(said.contains("authentication failed"), "{said}");
         assert!(said.contains("check user name and password"), "{said}");
         // Whether there is such a user is nobody's business at this end.
-        assert_eq!(reason(&line.connect_in_vain("mallory", &["--auth", method])), reason(&said));
+        assert_eq!(reason(&line.connect_in_vain("mallory", &["--auth", method]).text()), reason(&said));
         assert!(!line.has("ppp0"));
     }
     serving.hear("\"alice\" was refused", 3);
@@ -38,12 +38,12 @@ fn an_empty_password_is_sent_to_nobody() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
-    let output = command.env("RXLANE_PPPOE_PASSWORD", "").output().expect("it runs");
-    assert!(
-        code(&output) == 2 && said(&output).contains("the password of alice is empty"),
-        "{}",
-        said(&output)
-    );
+    command
+        .env("RXLANE_PPPOE_PASSWORD", "")
+        .output()
+        .expect("it runs")
+        .ends(2)
+        .says("the password of alice is empty");
     assert!(!serving.said().contains("refused"), "{}", serving.said());
 }
 
@@ -74,7 +74,7 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
         // Six PADI of one host.
         let asked: Vec<Process> = (0..6)
             .map(|_| {
-                let mut command = line.near.command(env!("CARGO_BIN_EXE_rxlane"));
+                let mut command = line.near.command(BINARY);
                 Process::start(command.args(["pppoe", "discover", WAN, "--seconds", "1"]))
             })
             .collect();
@@ -83,19 +83,19 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
         let count = |name: &str| counters[name].as_u64().unwrap_or_default();
         assert_eq!(count("ignored_host_rate") > 0, is_exceeded, "{counters:#}");
         assert_eq!(count("offers") + count("ignored_host_rate"), 6, "{counters:#}");
-        assert_eq!(serving.interrupted().0, 0);
+        serving.interrupted().ends(0);
     }
-    let refused = line.serve_command(&["--line-rate", "0"]).output().expect("it runs");
-    assert!(code(&refused) == 2 && said(&refused).contains("`0` is no rate"), "{}", said(&refused));
+    line.serve_command(&["--line-rate", "0"]).output().expect("it runs").ends(2).says("`0` is no rate");
 }
 
 #[test]
 fn methods_that_do_not_agree_are_told() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&["--auth", "pap"]);
-    let said = line.connect_in_vain("alice", &["--auth", "chap"]);
-    assert!(said.contains("demands PAP") && said.contains("allowed: CHAP-MD5"), "{said}");
-    assert!(said.contains("`--auth` allows it"), "{said}");
+    line.connect_in_vain("alice", &["--auth", "chap"])
+        .says("demands PAP")
+        .says("allowed: CHAP-MD5")
+        .says("`--auth` allows it");
 }
 
 #[test]
@@ -104,11 +104,13 @@ fn who_gives_no_name_is_told_how_to_give_one() {
     for method in ["chap", "pap"] {
         let serving = line.serve(&["--auth", method]);
         let command = &mut line.command(&line.near, &["connect", WAN, "--reconnect", "false"]);
-        let (code, said) = Process::start(command).ended();
-        let advice = "`--user` and `--password-file`";
-        assert!(code == 1 && said.contains("no name to give") && said.contains(advice), "{said}");
-        assert!(!said.contains("does not allow"), "{said}");
-        assert_eq!(serving.interrupted().0, 0);
+        Process::start(command)
+            .ended()
+            .ends(1)
+            .says("no name to give")
+            .says("`--user` and `--password-file`")
+            .omits("does not allow");
+        serving.interrupted().ends(0);
     }
 }
 
@@ -117,14 +119,14 @@ fn a_full_pool_refuses_until_somebody_leaves() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&["--pool", "10.64.0.2-10.64.0.2"]);
     let first = line.connect("alice", &[]);
-    let said = line.connect_in_vain("bob", &["--ifname", "ppp1"]);
+    let said = line.connect_in_vain("bob", &["--ifname", "ppp1"]).text();
     assert!(said.contains("all addresses are in use"), "{said}");
     // Name and password were right.
     assert!(!said.contains("check user name"), "{said}");
-    let by_code = line.connect_in_vain("bob", &["--ifname", "ppp1", "--auth", "ms-chap-v2"]);
+    let by_code = line.connect_in_vain("bob", &["--ifname", "ppp1", "--auth", "ms-chap-v2"]).text();
     assert_eq!(reason(&by_code), reason(&said));
     serving.hear("a larger pool takes more subscribers", 2);
-    assert_eq!(first.interrupted().0, 0);
+    first.interrupted().ends(0);
     let _second = line.connect("bob", &["--ifname", "ppp1"]);
     assert_eq!(line.status("ppp1")["local"], "10.64.0.2");
 }
@@ -136,9 +138,7 @@ fn one_more_session_of_a_user_replaces_the_first() {
     let first = line.start_to_connect("alice", &["--reconnect", "false"]);
     first.hear(": open", 1);
     let _second = line.connect("alice", &["--ifname", "ppp1"]);
-    let (code, said) = first.ended();
-    assert!(code == 1 && said.contains("the same user"), "{said}");
-    assert!(!said.contains("closed: ") && !said.contains("tried again"), "{said}");
+    first.ended().ends(1).says("the same user").omits("closed: ").omits("tried again");
     assert!(!line.has("ppp0") && line.has("ppp1"));
     line.wait_for_sessions(1);
     line.ping(&line.near, GATEWAY, 1492);
@@ -149,9 +149,10 @@ fn one_more_session_of_a_user_is_refused() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&["--same-user", "refuse"]);
     let first = line.connect("alice", &[]);
-    let said = line.connect_in_vain("alice", &["--ifname", "ppp1"]);
-    assert!(said.contains("as many sessions as allowed already"), "{said}");
-    assert!(said.contains("end the user's other session") && !said.contains("password"), "{said}");
+    line.connect_in_vain("alice", &["--ifname", "ppp1"])
+        .says("as many sessions as allowed already")
+        .says("end the user's other session")
+        .omits("password");
     assert_eq!(line.status("ppp0")["sessions"], 1);
     assert!(!first.said().contains("closed"), "{}", first.said());
 }
@@ -161,25 +162,23 @@ fn a_name_that_is_taken_is_told() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     let first = line.connect("alice", &[]);
-    let said = line.connect_in_vain("bob", &[]);
-    assert!(
-        said.contains("a PPPoE session of this name") && said.contains("`--ifname` takes another name"),
-        "{said}"
-    );
-    assert!(
-        said.contains("`rxlane pppoe status ppp0` shows it, `rxlane pppoe disconnect ppp0` ends it"),
-        "{said}"
-    );
+    line.connect_in_vain("bob", &[])
+        .says("a PPPoE session of this name")
+        .says("`--ifname` takes another name")
+        .says("`rxlane pppoe status ppp0` shows it, `rxlane pppoe disconnect ppp0` ends it");
     assert_eq!(line.status("ppp0")["user"], "alice");
-    let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
-    assert!(code == 1 && said.contains("serves wan0 already") && said.contains("--takeover"), "{said}");
+    Process::start(&mut line.serve_command(&[]))
+        .ended()
+        .ends(1)
+        .says("serves wan0 already")
+        .says("--takeover");
     // An interface that is another program's is taken, too.
     line.ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
-    let said = line.connect_in_vain("bob", &["--ifname", "other0"]);
-    assert!(said.contains("there is an interface other0 already; choose a name that is free"), "{said}");
+    line.connect_in_vain("bob", &["--ifname", "other0"])
+        .says("there is an interface other0 already; choose a name that is free");
     assert!(line.has("other0"));
     for running in [first, serving] {
-        assert_eq!(running.interrupted().0, 0);
+        running.interrupted().ends(0);
     }
 }
 
@@ -195,19 +194,17 @@ fn without_root_there_is_no_session() {
     let _serving = line.serve(&[]);
     for arguments in [&connect[..], &serve] {
         let mut command = line.near.command(&setpriv);
-        command.args(without).arg(env!("CARGO_BIN_EXE_rxlane")).arg("pppoe").args(arguments);
-        let output = command.args(["--state", &line.text("state")]).output().expect("it runs");
-        assert_eq!(code(&output), 3, "{}", said(&output));
-        assert!(said(&output).contains("root"), "{}", said(&output));
+        command.args(without).arg(BINARY).arg("pppoe").args(arguments);
+        command.args(["--state", &line.text("state")]).output().expect("it runs").ends(3).says("root");
     }
 }
 
 #[test]
 fn a_password_is_no_argument() {
     let Some(line) = Line::new() else { return };
-    let output = line.near(&["connect", WAN, "--user", "alice", "--password", "wonderland"]);
-    assert_eq!(code(&output), 2, "{}", said(&output));
-    assert!(said(&output).contains("unexpected argument '--password'"), "{}", said(&output));
+    line.near(&["connect", WAN, "--user", "alice", "--password", "wonderland"])
+        .ends(2)
+        .says("unexpected argument '--password'");
     // It comes from a file or the environment.
     let serving = line.serve(&[]);
     let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
@@ -215,7 +212,7 @@ fn a_password_is_no_argument() {
     client.hear(": open", 1);
     let arguments = std::fs::read(format!("/proc/{}/cmdline", client.process())).expect("arguments");
     assert!(!String::from_utf8_lossy(&arguments).contains("wonderland"));
-    let all: Value = serde_json::from_slice(&line.near(&["status", "--json"]).stdout).expect("JSON");
+    let all = line.near(&["status", "--json"]).json();
     assert_eq!(all["clients"].as_array().map(Vec::len), Some(1), "{all:#}");
     assert!(!all.to_string().contains("wonderland") && !serving.said().contains("wonderland"));
 }

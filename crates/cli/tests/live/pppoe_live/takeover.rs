@@ -1,8 +1,9 @@
 //! Takeovers: those that nobody notices, and those of which nothing comes.
 
-use super::line::{GATEWAY, Line, WAN, code, said};
+use super::line::{GATEWAY, Line, WAN};
 use super::process::{Process, wait};
-use super::stream::Stream;
+use crate::run::{BINARY, Ended};
+use crate::stream::Stream;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -21,8 +22,8 @@ fn a_takeover_is_not_noticed() {
     stream.carry(1 << 20);
     let octets = line.sessions()[0]["received_octets"].as_u64();
     let second = line.serve(&["--vlan", "any", "--takeover"]);
-    let (code, said) = first.ended();
-    assert!(code == 0 && said.ends_with("Another process goes on with the sessions.\n"), "{said}");
+    let said = first.ended().ends(0).text();
+    assert!(said.ends_with("Another process goes on with the sessions.\n"), "{said}");
     stream.carry(1 << 20);
     line.ping(&line.near, GATEWAY, 1492);
     assert!(second.said().contains("1 session taken over, 0 disconnected (PADT)"), "{}", second.said());
@@ -32,7 +33,7 @@ fn a_takeover_is_not_noticed() {
     assert_eq!(concentrator["pid"], second.process());
     assert!(concentrator["sessions"][0]["received_octets"].as_u64() > octets, "{concentrator:#}");
     // Where there is nothing to take over it begins.
-    assert_eq!(second.interrupted().0, 0);
+    second.interrupted().ends(0);
     client.hear("closed", 1);
     let third = line.serve(&["--vlan", "any", "--takeover"]);
     assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
@@ -46,7 +47,7 @@ fn a_takeover_with_another_address_says_so() {
     let client = line.connect("alice", &[]);
     let accounts = line.text("accounts");
     let second = line.serve(&["--local", "10.64.0.99", "--takeover", "--accounting", &accounts]);
-    assert_eq!(first.ended().0, 0);
+    first.ended().ends(0);
     assert!(second.said().contains("0 sessions taken over, 1 disconnected (PADT)"), "{}", second.said());
     const CHANGED: &str = "the concentrator was restarted: the address of the concentrator changed from 10.64.0.1 to 10.64.0.99";
     client.hear(CHANGED, 1);
@@ -72,7 +73,8 @@ fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
         (&["--pool", "10.64.0.2-10.64.0.5", "--pool", "10.64.0.4-10.64.0.9"], "10.64.0.4"),
     ] {
         let output = line.serve_command(&[more, &["--takeover"]].concat()).output().expect("it runs");
-        assert!(code(&output) != 0 && said(&output).contains(reason), "{}", said(&output));
+        output.says(reason);
+        assert!(output.code() != 0, "{}", output.text());
     }
     line.ping(&line.near, GATEWAY, 1492);
     assert_eq!(line.concentrator()["pid"], first.process());
@@ -138,8 +140,7 @@ fn a_takeover_to_which_the_machine_refuses_something_changes_nothing() {
     ipv6("1");
     let output = line.serve_command(&["--takeover"]).output().expect("it runs");
     let expected = format!("the process {} goes on with the sessions", first.process());
-    let told = said(&output);
-    assert!(code(&output) == 3 && told.contains("IPv6 is off here") && told.contains(&expected), "{told}");
+    output.ends(3).says("IPv6 is off here").says(&expected);
     ipv6("0");
     line.goes_on(&client, first.process());
     // The folder of sockets cannot be written to.
@@ -147,10 +148,9 @@ fn a_takeover_to_which_the_machine_refuses_something_changes_nothing() {
     let mut command = line.far.command(unshare);
     let script = format!("mount --bind {state} {state} && mount -o remount,bind,ro {state} && exec \"$@\"");
     let serve = line.serve_command(&["--takeover"]);
-    let inside = serve.get_args().skip_while(|argument| *argument != env!("CARGO_BIN_EXE_rxlane"));
+    let inside = serve.get_args().skip_while(|argument| *argument != BINARY);
     command.args(["--mount", "sh", "-c", &script, "sh"]).args(inside);
-    let output = command.output().expect("it runs");
-    assert!(code(&output) == 3 && said(&output).contains("Read-only file system"), "{}", said(&output));
+    command.output().expect("it runs").ends(3).says("Read-only file system");
     line.goes_on(&client, first.process());
     stream.carry(1 << 16);
 }
@@ -168,25 +168,25 @@ fn a_takeover_with_too_few_descriptors_changes_nothing() {
         let serve = line.serve_command(&["--takeover", "--workers", "2", "--daemon"]);
         let mut command = line.far.command(&prlimit);
         command.arg(format!("--nofile={limit}"));
-        command.args(serve.get_args().skip_while(|argument| *argument != env!("CARGO_BIN_EXE_rxlane")));
+        command.args(serve.get_args().skip_while(|argument| *argument != BINARY));
         let output = command.output().expect("it runs");
-        if code(&output) == 0 {
+        if output.code() == 0 {
             return true;
         }
-        assert!([1, 2, 3].contains(&code(&output)), "{limit}: {}", said(&output));
-        assert!(!said(&output).contains("panicked"), "{limit}: {}", said(&output));
+        assert!([1, 2, 3].contains(&output.code()), "{limit}: {}", output.text());
+        assert!(!output.text().contains("panicked"), "{limit}: {}", output.text());
         line.goes_on(&client, first.process());
         stream.carry(1 << 10);
         failed += 1;
         false
     });
     assert!(failed > 10 && success.is_some(), "{failed} {success:?}");
-    let (code_of_first, told) = first.ended();
-    assert!(code_of_first == 0 && told.ends_with("Another process goes on with the sessions.\n"), "{told}");
+    let told = first.ended().ends(0).text();
+    assert!(told.ends_with("Another process goes on with the sessions.\n"), "{told}");
     stream.carry(1 << 16);
     let second = line.concentrator()["pid"].as_u64().expect("a number");
     line.goes_on(&client, second as u32);
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
 }
 
 /// A successor that says what it has to say up to some word, and is gone then.
@@ -207,22 +207,23 @@ fn a_successor_that_is_gone_before_it_serves_changes_nothing() {
         if word != "nonsense\n" {
             assert_eq!(line.concentrator()["count"], 1);
             for question in [&["drain", WAN][..], &["disconnect", "--concentrator", WAN, "--all"]] {
-                let refused = line.far(question);
-                assert!(code(&refused) == 1 && said(&refused).contains("ask again"), "{}", said(&refused));
+                line.far(question).ends(1).says("ask again");
             }
-            let second = line.serve_command(&["--takeover"]).output().expect("it runs");
-            let told = said(&second);
-            assert!(code(&second) == 1 && told.contains("takes its sessions over already"), "{told}");
+            line.serve_command(&["--takeover"])
+                .output()
+                .expect("it runs")
+                .ends(1)
+                .says("takes its sessions over already");
         }
         drop((successor, reader));
         first.hear("began to take the sessions over, and it", number + 1);
         line.goes_on(&client, first.process());
     }
     // LCP goes on as well.
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN, "--all"])), 0);
+    line.far(&["disconnect", "--concentrator", WAN, "--all"]).ends(0);
     client.hear("disconnected by the operator", 1);
     client.hear(": open", 2);
-    assert_eq!(first.interrupted().0, 0);
+    first.interrupted().ends(0);
     let account = fs::read_to_string(&accounts).expect("accounts");
     let records = account.lines().map(|record| serde_json::from_str::<Value>(record).expect("JSON"));
     let events: Vec<Value> = records.map(|record| record["event"].clone()).collect();
@@ -249,11 +250,13 @@ fn takeovers_at_the_same_time_lose_nothing() {
         for process in next {
             if process.process() == pid {
                 let former = std::mem::replace(&mut serving, process);
-                assert_eq!(former.ended().0, 0);
+                former.ended().ends(0);
             } else {
-                let (code, told) = process.ended();
-                let took = told.contains("goes on with the sessions.");
-                assert!(code == 0 && took || code == 1 && told.contains("rxlane: "), "{code}: {told}");
+                let ended = process.ended();
+                match ended.code() {
+                    0 => ended.says("goes on with the sessions."),
+                    _ => ended.ends(1).says("rxlane: "),
+                };
             }
         }
         assert_eq!(serving.process(), pid);
@@ -273,7 +276,7 @@ fn routes_and_addresses_are_those_of_the_next_process() {
     let client = line.connect("alice", &[]);
     for _ in 0..2 {
         let next = line.serve(&[&options[..], &["--takeover"]].concat());
-        assert_eq!(std::mem::replace(&mut serving, next).ended().0, 0);
+        std::mem::replace(&mut serving, next).ended().ends(0);
         line.goes_on(&client, serving.process());
         let routes =
             |family: &str| line.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
@@ -284,7 +287,7 @@ fn routes_and_addresses_are_those_of_the_next_process() {
         let addresses = line.far.run("ip", &["-br", "addr", "show", "dev", "pppoe0"]).expect("ip");
         assert!(addresses.contains(GATEWAY) && addresses.contains("fe80::1/64"), "{addresses}");
     }
-    assert_eq!(serving.interrupted().0, 0);
+    serving.interrupted().ends(0);
 }
 
 /// Whoever called the successor is killed before that can say that it serves; the former process may have no sessions.
@@ -296,12 +299,12 @@ fn a_successor_whose_caller_is_gone_serves() {
     let children = format!("/proc/{0}/task/{0}/children", caller.process());
     wait("the process that stays", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
     caller.killed();
-    assert_eq!(first.ended().0, 0);
+    first.ended().ends(0);
     wait("it says so", || {
         fs::read_to_string(&log).is_ok_and(|log| log.contains("this process serves all the same"))
     });
     let client = line.connect("alice", &[]);
     line.ping(&line.near, GATEWAY, 1000);
-    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
     client.hear("closed", 1);
 }

@@ -1,13 +1,9 @@
 //! What `status` and `sessions` say of what is not as it should be.
 
-use super::line::{Line, WAN, code, said};
+use super::line::{Line, WAN};
 use super::process::wait;
+use crate::run::Ended;
 use testkit::netns::Veth;
-
-/// Words of lines that are folded.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[test]
 fn a_line_without_carrier_is_told_by_both_ends() {
@@ -19,23 +15,19 @@ fn a_line_without_carrier_is_told_by_both_ends() {
     let client = line.start_to_connect("alice", &[]);
     client.hear("wan0 is down, or its cable has no carrier: the first try is when it is up", 1);
     let status = line.near(&["status", "ppp0"]);
-    let text = flat(&said(&status));
-    assert_eq!(code(&status), 1, "{text}");
-    assert!(text.starts_with("ppp0 over wan0: waiting for a carrier on wan0 "), "{text}");
-    assert!(text.contains("no carrier; the next try is when it is up"), "{text}");
+    assert!(status.text().starts_with("ppp0 over wan0: waiting for a carrier on wan0"), "{}", status.text());
+    status.ends(1).says("no carrier; the next try is when it is up");
     assert_eq!(line.status("ppp0")["parent_works"], false);
     // Nobody is looked for yet.
     assert!(!client.said().contains("looking for a concentrator"), "{}", client.said());
     for command in [&["sessions", WAN][..], &["status"]] {
-        let text = said(&line.far(command));
-        assert!(text.contains("wan0 is down, or its cable has no carrier"), "{text}");
+        line.far(command).says("wan0 is down, or its cable has no carrier");
     }
     assert_eq!(line.concentrator()["parent_works"], false);
     set("up");
     client.hear("looking for a concentrator on wan0 (47 s at most) …\n", 1);
     client.hear(": open", 1);
-    let text = said(&line.near(&["status", "ppp0"]));
-    assert!(!text.contains("carrier") && !text.contains("last error"), "{text}");
+    line.near(&["status", "ppp0"]).omits("carrier").omits("last error");
 }
 
 #[test]
@@ -48,8 +40,7 @@ fn an_error_of_before_has_its_age() {
     client.hear(": open", 2);
     let status = line.status("ppp0");
     assert!(status["last_error_ago"].as_f64() >= status["uptime"].as_f64(), "{status:#}");
-    let text = flat(&said(&line.near(&["status", "ppp0"])));
-    assert!(text.contains(" s ago, before this session: the concentrator ended the session"), "{text}");
+    line.near(&["status", "ppp0"]).says("s ago, before this session: the concentrator ended the session");
     // Its own words are the last.
     assert!(client.said().contains("\"disconnected by the operator\"\n"), "{}", client.said());
 }
@@ -69,9 +60,9 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     assert_eq!((&routes[0]["family"], &routes[0]["metric"]), (&"ipv4".into(), &0.into()), "{routes:#}");
     assert!(routes[0]["missing"].as_str().is_some_and(|text| text.starts_with(why)), "{routes:#}");
     assert_eq!((&routes[1]["family"], &routes[1]["missing"]), (&"ipv6".into(), &().into()), "{routes:#}");
-    let text = flat(&said(&line.near(&["status", "ppp0"])));
-    assert!(text.contains("default route IPv4: none (`default via"), "{text}");
-    assert!(text.contains("default route IPv6, metric 1"), "{text}");
+    line.near(&["status", "ppp0"])
+        .says("default route IPv4: none (`default via")
+        .says("default route IPv6, metric 1");
     // Whoever does as told has it, and status knows.
     let missing = || line.status("ppp0")["default_routes"][0]["missing"].clone();
     line.ip(&["-4", "route", "del", "default", "via", "192.0.2.1", "dev", "lan0", "metric", "0"]);
@@ -88,13 +79,8 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     assert!(line.ip(&["-4", "route", "show", "default"]).starts_with("default dev ppp0"));
     // Routes of an interface that is set down go.
     line.ip(&["link", "set", "ppp0", "down"]);
-    let text = flat(&said(&line.near(&["status", "ppp0"])));
-    assert!(
-        text.contains(
-            "IPv4: none (ppp0 is down: `ip link set ppp0 up`, then `ip -4 route add default dev ppp0"
-        ),
-        "{text}"
-    );
+    let down = "IPv4: none (ppp0 is down: `ip link set ppp0 up`, then `ip -4 route add default dev ppp0";
+    line.near(&["status", "ppp0"]).says(down);
 }
 
 #[test]
@@ -103,5 +89,5 @@ fn without_the_option_no_default_route_is_missed() {
     let _serving = line.serve(&[]);
     let _client = line.connect("alice", &[]);
     assert_eq!(line.status("ppp0")["default_routes"], serde_json::json!([]));
-    assert!(!said(&line.near(&["status", "ppp0"])).contains("default route"));
+    line.near(&["status", "ppp0"]).omits("default route");
 }

@@ -1,47 +1,32 @@
 //! A signal, or an output that takes nothing, in the midst of `up`: everything is taken back.
 
-use crate::steer_machine::{Machine, WAN, binary, code, said};
+use crate::machine::{Machine, SIGNS, WAN, signal};
+use crate::run::{BINARY, Ended};
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 use testkit::{program, require, wait_for, wait_until};
 
-/// `rxlane steer …` with `--disable-rxvlan`, once it has made the first change, after which nothing may stay.
-fn begun(machine: &Machine, arguments: &[&str]) -> Child {
-    let child = machine.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.expect("it starts");
-    let until = Instant::now() + testkit::PATIENCE;
-    while !machine.features().contains("rx-vlan-offload: off") {
-        assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
-    }
-    child
-}
+const UP: [&str; 5] = ["up", WAN, "--seconds", "0", "--disable-rxvlan"];
 
 /// Whatever the moment, `up` was interrupted and nothing is left, or it had ended before.
 #[test]
 fn a_signal_in_the_midst_of_up_leaves_nothing() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
-    for (signal, wait) in [("INT", 0), ("TERM", 10), ("HUP", 30), ("TERM", 60)] {
+    for (name, sign) in [("INT", SIGNS[1]), ("TERM", SIGNS[2]), ("HUP", SIGNS[1]), ("TERM", SIGNS[3])] {
         // Under nohup it is ignored by whatever is started, and stays so.
-        if signal == "HUP" && hang_up_is_ignored() {
+        if name == "HUP" && hang_up_is_ignored() {
             continue;
         }
-        let arguments = ["up", WAN, "--seconds", "0", "--foreground", "--disable-rxvlan"];
-        let mut child = begun(&machine, &arguments);
-        thread::sleep(Duration::from_millis(wait));
-        machine.signal(&child, signal);
-        wait_for(format!("{signal} after {wait} ms ends it"), || child.try_wait().expect("a status"));
+        let child = machine.start_until(&[&UP[..], &["--foreground"]].concat(), sign);
+        signal(child.id(), name);
         let ended = child.wait_with_output().expect("an end");
-        let said = said(&ended);
-        match ended.status.code() {
-            Some(0) => assert!(said.contains("no longer steered"), "{signal}: {said}"),
-            Some(1) => assert!(said.contains("interrupted by SIG"), "{signal}: {said}"),
-            _ => panic!("{signal}: {ended:?}"),
-        }
-        assert_eq!(machine.state(), before, "{signal} after {wait} ms");
+        match ended.code() {
+            0 => ended.says("no longer steered"),
+            _ => ended.is(&(name, sign), 1, "interrupted by SIG"),
+        };
+        assert_eq!(machine.state(), before, "{name} after {sign}");
         machine.assert_nothing_left();
     }
 }
@@ -49,20 +34,17 @@ fn a_signal_in_the_midst_of_up_leaves_nothing() {
 /// One signal makes the verifier give up, and the next one its repetition.
 #[test]
 fn signals_that_come_again_and_again_are_one() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
-    let arguments = ["up", WAN, "--seconds", "0", "--disable-rxvlan"];
-    let mut child = begun(&machine, &arguments);
+    let mut child = machine.start_until(&UP, SIGNS[1]);
     wait_for("its end", || {
         let ended = child.try_wait().expect("a status");
         if ended.is_none() {
-            machine.signal(&child, "TERM");
+            signal(child.id(), "TERM");
         }
         ended
     });
-    let ended = child.wait_with_output().expect("an end");
-    let said = said(&ended);
-    assert_eq!((code(&ended), said.contains("interrupted by SIGTERM")), (1, true), "{said}");
+    child.wait_with_output().expect("an end").ends(1).says("interrupted by SIGTERM");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }
@@ -70,19 +52,19 @@ fn signals_that_come_again_and_again_are_one() {
 /// Where the mount namespace of process 1 may not be looked at, that of an ancestor is where the pins are.
 #[test]
 fn what_stays_takes_steering_away_when_whoever_started_it_has_ended() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let Some(_) = require("setpriv", program("setpriv")) else { return };
     let before = machine.state();
     let output = machine.folder().join("output");
     let script = "ip netns exec $0 \"$@\" </dev/null >$output 2>&1 & echo $!
         for each in $(seq 600); do grep -q 'is steered in' $output && exit 0; sleep 0.1; done; cat $output; exit 9";
     let mut command = Command::new("setpriv");
-    command.args(["--bounding-set=-sys_ptrace", "sh", "-c", script, machine.namespace()]).arg(binary());
+    command.args(["--bounding-set=-sys_ptrace", "sh", "-c", script, machine.namespace.name()]).arg(BINARY);
     command.args(["steer", "up", WAN, "--seconds", "0", "--foreground", "--journal", machine.journal()]);
     let started = command.env("output", &output).stdin(Stdio::null()).output().expect("it starts");
-    assert_eq!(code(&started), 0, "{}", said(&started));
-    let pid = said(&started).trim().to_owned();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    started.ends(0);
+    let pid = started.text().trim().to_owned();
+    signal(&pid, "TERM");
     wait_until("its end", || !Path::new("/proc").join(&pid).join("exe").exists());
     let told = std::fs::read_to_string(&output).expect("its output");
     assert!(told.contains("no longer steered"), "{told}");
@@ -99,17 +81,10 @@ fn hang_up_is_ignored() -> bool {
 
 #[test]
 fn what_cannot_be_told_is_not_done() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    let up = machine
-        .command(&["up", WAN, "--seconds", "0", "--disable-rxvlan", "--rebalance"])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .spawn()
-        .and_then(|child| child.wait_with_output())
-        .expect("it starts");
-    assert_eq!(code(&up), 3, "{}", said(&up));
+    machine.command(&[&UP[..], &["--rebalance"]].concat()).stdout(full).output().expect("it starts").ends(3);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }

@@ -1,17 +1,17 @@
 //! What is there for the process that stays, and that it stays.
 
-use crate::steer_machine::{Machine, WAN, code, said};
+use crate::machine::{Machine, WAN, online_cpus, signal};
+use crate::run::{BINARY, Ended};
 use std::net::TcpListener;
 use std::process::Command;
 use steer::record::{Records, instance_of};
-use testkit::{program, require, wait_until};
+use testkit::wait_until;
 use xdp::{Attachment, Interface};
 
 #[test]
 fn what_was_planned_is_noted_for_one_that_starts_later() {
-    let Some(machine) = Machine::new() else { return };
-    let up = machine.run(&["up", WAN, "--seconds", "0", "--cpus", machine.cpus()]);
-    assert_eq!(code(&up), 0, "{}", said(&up));
+    let Some(machine) = Machine::steer() else { return };
+    machine.run(&["up", WAN, "--seconds", "0", "--cpus", &online_cpus()]).ends(0);
     let (place, program, cpus) = machine.inside(|| {
         let interface = Interface::find(WAN).expect("the interface");
         let attachment = Attachment::open(&interface).expect("its pins").expect("steered");
@@ -23,8 +23,7 @@ fn what_was_planned_is_noted_for_one_that_starts_later() {
     assert!(planned.shares.iter().map(|(cpu, _)| cpu).eq(cpus.iter().map(|(cpu, _)| cpu)), "{planned:?}");
     let all: f64 = planned.shares.iter().map(|(_, share)| share).sum();
     assert!((all - 1.0).abs() < 1e-9, "{planned:?}");
-    let down = machine.run(&["down", WAN]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(records.planned(&place).expect("read"), None);
     machine.assert_nothing_left();
 }
@@ -40,32 +39,26 @@ impl Drop for Named {
 
 #[test]
 fn it_does_not_keep_a_namespace_that_was_deleted() {
-    let Some(machine) = Machine::new() else { return };
-    let Some(()) = require("ip", program("ip").map(|_| ())) else { return };
+    let Some(machine) = Machine::steer() else { return };
     let named = Named(format!("rxlane-test-{}", std::process::id()));
     let ip = |arguments: &str| {
-        let output = Command::new("ip").args(arguments.split(' ')).output().expect("it starts");
-        assert!(output.status.success(), "ip {arguments}: {}", said(&output));
+        Command::new("ip").args(arguments.split(' ')).output().expect("it starts").is(&arguments, 0, "");
     };
     let name = &named.0;
     ip(&format!("netns add {name}"));
     ip(&format!("-n {name} link add {WAN} numrxqueues 2 type veth peer name far0"));
     let mut up = Command::new("ip");
-    up.args(["netns", "exec", name]).arg(env!("CARGO_BIN_EXE_rxlane"));
+    up.args(["netns", "exec", name]).arg(BINARY);
     up.args(["steer", "up", WAN, "--seconds", "0", "--rebalance", "--journal", machine.journal()]);
-    let up = up.output().expect("it starts");
-    assert_eq!(code(&up), 0, "{}", said(&up));
-    let kept = || {
-        let notes = std::fs::read_dir(machine.journal()).expect("records").flatten();
-        notes.filter(|note| note.file_name().to_string_lossy().ends_with(".daemon")).count()
-    };
+    up.output().expect("it starts").ends(0);
+    let kept = || machine.left().iter().filter(|name| name.ends_with(".daemon")).count();
     assert_eq!(kept(), 1);
     ip(&format!("netns del {name}"));
     wait_until("the process ends", || kept() == 0);
     // The next command clears what it left, as soon as nothing keeps the namespace: mount namespaces of other tests may.
     wait_until("the next command clears what it left", || {
-        assert_eq!(code(&machine.run(&["up", WAN, "--seconds", "0"])), 0);
-        assert_eq!(code(&machine.run(&["down", WAN])), 0);
+        machine.run(&["up", WAN, "--seconds", "0"]).ends(0);
+        machine.run(&["down", WAN]).ends(0);
         machine.left().is_empty()
     });
     machine.assert_nothing_left();
@@ -73,7 +66,7 @@ fn it_does_not_keep_a_namespace_that_was_deleted() {
 
 #[test]
 fn in_the_foreground_it_stays_though_nobody_reads() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let mut child = machine
@@ -84,14 +77,14 @@ fn in_the_foreground_it_stays_though_nobody_reads() {
     machine.wait_until_steered();
     let status = machine.status_of(WAN);
     assert_eq!((status["mode"].as_str(), status["keeper"]["alive"].as_bool()), (Some("native"), Some(true)));
-    machine.signal(&child, "TERM");
+    signal(child.id(), "TERM");
     assert_eq!(child.wait().expect("an end").code(), Some(0));
     machine.assert_nothing_left();
 }
 
 #[test]
 fn a_bpf_file_system_that_was_mounted_for_it_goes_with_the_last_that_was_steered() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let script = r#"
         mounted() { grep -c ' /sys/fs/bpf bpf ' /proc/mounts; }
         $steer up wan0 --seconds 0 --foreground $journal &
@@ -105,7 +98,7 @@ fn a_bpf_file_system_that_was_mounted_for_it_goes_with_the_last_that_was_steered
         echo "down $(mounted)"
     "#;
     let Some(output) = machine.in_own_mounts(script) else { return };
-    let text = said(&output);
+    let text = output.text();
     let counts: Vec<&str> = text
         .lines()
         .filter(|line| {
@@ -117,15 +110,16 @@ fn a_bpf_file_system_that_was_mounted_for_it_goes_with_the_last_that_was_steered
 
 #[test]
 fn an_address_that_cannot_be_served_is_told_with_the_reason() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
+    let before = machine.state();
     let taken = machine.inside(|| TcpListener::bind("127.0.0.1:9144")).expect("a port of the namespace");
     for (address, reason) in [
         ("127.0.0.1:9144", "another program has port 9144 there already (`ss -ltnp sport = :9144` names it)"),
         ("192.0.2.1:9144", "no interface of this network namespace has the address 192.0.2.1"),
     ] {
-        let up = machine.run(&["up", WAN, "--seconds", "0", "--metrics", address]);
-        assert_eq!(code(&up), 3, "{}", said(&up));
-        assert!(said(&up).contains(reason) && said(&up).lines().count() == 1, "{}", said(&up));
+        let up = machine.run(&["up", WAN, "--seconds", "0", "--disable-rxvlan", "--metrics", address]);
+        assert_eq!(up.ends(3).says(reason).text().lines().count(), 1, "{}", up.text());
+        assert_eq!(machine.state(), before);
         machine.assert_nothing_left();
     }
     drop(taken);

@@ -1,9 +1,10 @@
 //! Records that say nothing: `down` takes steering away whatever they are.
 
-use crate::steer_machine::{Machine, WAN, code, said};
+use crate::machine::{Machine, SIGNS, WAN};
+use crate::run::Ended;
 use service::Instance;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use steer::record::{Records, instance_of};
 use xdp::{Attachment, Interface};
@@ -13,7 +14,7 @@ type Break = fn(&PathBuf);
 
 /// What a record is replaced by.
 const BROKEN: [(&str, Break); 4] = [
-    ("octets", |path| fs::write(path, b"\xff\xfe\n\x00{\n".repeat(5000)).expect("written")),
+    ("bytes", |path| fs::write(path, b"\xff\xfe\n\x00{\n".repeat(5000)).expect("written")),
     ("half of it", |path| fs::write(path, b"{\"pid\":12").expect("written")),
     ("a folder", |path| fs::create_dir(path).expect("made")),
     ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success())),
@@ -30,103 +31,75 @@ fn remove(path: &PathBuf) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
 
-/// Replaces a record of a steered interface and takes steering away: its exit code and what it said, in one line.
-fn down_with(machine: &Machine, up: &[&str], record: &str, broken: Break) -> (i32, String, PathBuf) {
-    let up = machine.run(&[&["up", WAN, "--seconds", "0"], up].concat());
-    assert_eq!(code(&up), 0, "{}", said(&up));
-    let Instance { namespace, name, .. } = place(machine);
-    let record = record.replace("PLACE", &format!("{namespace}-{name}"));
-    let path = Records::new(machine.journal()).folder().join(record);
-    remove(&path);
-    broken(&path);
-    let status = machine.run(&["status", WAN, "--interval", "0", "--json"]);
-    assert_eq!(code(&status), 0, "{}", said(&status));
-    let down = machine.run(&["down", WAN]);
-    let text = said(&down).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(machine.status_of(WAN)["mode"], "off", "{text}");
-    assert!(text.contains("wan0 is no longer steered."), "{text}");
-    (code(&down), text, path)
-}
-
 #[test]
-fn down_takes_steering_away_whatever_the_record_of_a_process_is() {
-    let Some(machine) = Machine::new() else { return };
-    for (what, broken) in BROKEN {
-        let (code, text, path) = down_with(&machine, &[], "steer-PLACE.daemon", broken);
-        let is_file = matches!(what, "octets" | "half of it");
-        assert_eq!(code, if is_file { 0 } else { 1 }, "{what}: {text}");
-        let word = if is_file { "was no record" } else { "remove it by hand" };
-        assert!(text.contains(word) && text.contains(".daemon"), "{what}: {text}");
-        assert_eq!(path.exists(), !is_file, "{what}");
-        remove(&path);
-        machine.assert_nothing_left();
+fn down_takes_steering_away_whatever_a_record_is() {
+    let Some(machine) = Machine::steer() else { return };
+    for (record, says_of_bytes, code_of_bytes) in
+        [("steer-PLACE.daemon", "was no record", 0), ("steer-PLACE.plan", "", 0), ("journal", "journal", 1)]
+    {
+        for (what, broken) in BROKEN {
+            // Half of an entry at the end of a journal is what a kill leaves.
+            if (record, what) == ("journal", "half of it") {
+                continue;
+            }
+            let setting: &[&str] = if record == "journal" { &["--disable-rxvlan"] } else { &[] };
+            machine.run(&[&["up", WAN, "--seconds", "0"], setting].concat()).ends(0);
+            let Instance { namespace, name, .. } = place(&machine);
+            let file = record.replace("PLACE", &format!("{namespace}-{name}"));
+            let path = Path::new(machine.journal()).join(file);
+            remove(&path);
+            broken(&path);
+            machine.run(&["status", WAN, "--interval", "0", "--json"]).ends(0);
+            let down = machine.run(&["down", WAN]);
+            assert_eq!(machine.status()["mode"], "off", "{}", down.text());
+            let is_file = !matches!(what, "a folder" | "a FIFO");
+            let code = if is_file { code_of_bytes } else { 1 };
+            down.is(&(record, what), code, "wan0 is no longer steered.").says(if is_file {
+                says_of_bytes
+            } else if record == "journal" {
+                record
+            } else {
+                "remove it by hand"
+            });
+            if record.ends_with("daemon") {
+                down.says(".daemon");
+                assert_eq!(path.exists(), !is_file, "{what}");
+            }
+            remove(&path);
+            machine.assert_nothing_left();
+        }
     }
 }
 
 #[test]
 fn a_process_whose_record_is_overwritten_ends_with_steering() {
-    let Some(machine) = Machine::new() else { return };
-    let garbage: Break = |path| fs::write(path, b"\xff\xfe").expect("written");
-    let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
-    assert_eq!(code(&up), 0, "{}", said(&up));
+    let Some(machine) = Machine::steer() else { return };
+    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
     let Instance { namespace, name, .. } = place(&machine);
     let path = Records::new(machine.journal()).folder().join(format!("steer-{namespace}-{name}.daemon"));
-    garbage(&path);
-    let down = machine.run(&["down", WAN]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
-    let again = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
-    assert_eq!(code(&again), 0, "{}", said(&again));
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    fs::write(path, b"\xff\xfe").expect("written");
+    machine.run(&["down", WAN]).ends(0);
+    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
+    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }
 
 #[test]
-fn down_takes_steering_away_whatever_the_plan_is() {
-    let Some(machine) = Machine::new() else { return };
-    for (what, broken) in BROKEN {
-        let (code, text, path) = down_with(&machine, &[], "steer-PLACE.plan", broken);
-        let is_file = matches!(what, "octets" | "half of it");
-        assert_eq!(code, if is_file { 0 } else { 1 }, "{what}: {text}");
-        assert!(is_file || text.contains("remove it by hand"), "{what}: {text}");
-        remove(&path);
-        machine.assert_nothing_left();
-    }
-}
-
-#[test]
-fn down_takes_steering_away_whatever_the_journal_is() {
-    let Some(machine) = Machine::new() else { return };
-    for (what, broken) in BROKEN {
-        if what == "half of it" {
-            continue;
-        }
-        let (code, text, path) = down_with(&machine, &["--disable-rxvlan"], "journal", broken);
-        assert_eq!(code, 1, "{what}: {text}");
-        assert!(text.contains("journal"), "{what}: {text}");
-        remove(&path);
-        machine.assert_nothing_left();
-    }
-}
-
-#[test]
 fn down_in_the_midst_of_up_leaves_no_process() {
-    let Some(machine) = Machine::new() else { return };
-    for milliseconds in (20..=270).step_by(25) {
-        let mut up = machine.command(&["up", WAN, "--seconds", "0", "--rebalance"]);
-        let mut up = up.stdout(std::process::Stdio::null()).spawn().expect("it starts");
-        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
-        let down = machine.run(&["down", WAN]);
-        assert_eq!(code(&down), 0, "after {milliseconds} ms: {}", said(&down));
-        up.wait().expect("an end");
-        let status = machine.status_of(WAN);
+    let Some(machine) = Machine::steer() else { return };
+    let up = ["up", WAN, "--seconds", "0", "--rebalance"];
+    for sign in SIGNS.into_iter().filter(|sign| !sign.contains("rx-vlan")) {
+        let started = machine.start_until(&up, sign);
+        machine.run(&["down", WAN]).is(&sign, 0, "");
+        started.wait_with_output().expect("an end");
+        let status = machine.status();
         // Either `down` came before, and all is there, or after, and nothing is.
         let is_steered = status["mode"] != "off";
-        assert_eq!(status["keeper"]["alive"] == true, is_steered, "after {milliseconds} ms");
+        assert_eq!(status["keeper"]["alive"] == true, is_steered, "{sign}");
         if !is_steered {
-            let again = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
-            assert_eq!(code(&again), 0, "after {milliseconds} ms: {}", said(&again));
+            machine.run(&up).is(&sign, 0, "");
         }
-        assert_eq!(code(&machine.run(&["down", WAN])), 0);
+        machine.run(&["down", WAN]).ends(0);
         machine.assert_nothing_left();
     }
 }

@@ -1,6 +1,7 @@
 //! What stands in the way: a sentence with the way out, an exit code, and nothing left behind.
 
-use crate::steer_machine::{Machine, WAN, code, said};
+use crate::machine::{Machine, WAN};
+use crate::run::Ended;
 use std::path::Path;
 use std::process::Output;
 use tempfile::TempDir;
@@ -11,7 +12,7 @@ const UP: [&str; 4] = ["up", WAN, "--seconds", "0"];
 
 #[test]
 fn a_missing_capability_is_named() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
     let before = machine.state();
     // CAP_SYS_ADMIN stands for two of them.
@@ -21,13 +22,8 @@ fn a_missing_capability_is_named() {
         ("-perfmon,-sys_admin", "missing: CAP_PERFMON"),
     ] {
         let up = machine.run_by(&["setpriv", "--bounding-set", without, "--inh-caps", without], &UP);
-        assert_eq!(code(&up), 3, "{without}: {}", said(&up));
-        assert!(
-            said(&up).contains(named) && said(&up).contains("run it as root"),
-            "{without}: {}",
-            said(&up)
-        );
-        assert_eq!(said(&up).lines().count(), 1, "{without}: {}", said(&up));
+        up.is(&without, 3, named).says("run it as root");
+        assert_eq!(up.text().lines().count(), 1, "{without}: {}", up.text());
         assert_eq!(machine.state(), before, "{without}");
         machine.assert_nothing_left();
     }
@@ -35,11 +31,10 @@ fn a_missing_capability_is_named() {
 
 #[test]
 fn a_limit_of_locked_memory_is_raised_or_does_not_count() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let Some(()) = require("prlimit", program("prlimit").map(|_| ())) else { return };
-    let up = machine.run_by(&["prlimit", "--memlock=0:0"], &UP);
-    assert_eq!(code(&up), 0, "{}", said(&up));
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.run_by(&["prlimit", "--memlock=0:0"], &UP).ends(0);
+    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }
 
@@ -49,7 +44,7 @@ fn a_kernel_without_queues_in_front_of_cpus_is_told_what_it_takes() {
     const CALLS: usize = 20;
     /// More than there are, and as many as strace can count.
     const NONE: usize = 65_535;
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let Some(()) = require("strace", program("strace").map(|_| ())) else { return };
     // Pins in other namespaces are looked at first, so that other tests move the call.
     for _ in 0..CALLS {
@@ -59,8 +54,7 @@ fn a_kernel_without_queues_in_front_of_cpus_is_told_what_it_takes() {
         let (up, calls) = refused(&machine, call + 1);
         machine.assert_nothing_left();
         if calls.get(call).is_some_and(makes_queues) {
-            assert_eq!(code(&up), 3, "{}", said(&up));
-            assert!(said(&up).contains("(BPF_MAP_TYPE_CPUMAP): it takes Linux 5.9"), "{}", said(&up));
+            up.ends(3).says("(BPF_MAP_TYPE_CPUMAP): it takes Linux 5.9");
             return;
         }
     }
@@ -75,21 +69,20 @@ fn refused(machine: &Machine, call: usize) -> (Output, Vec<String>) {
     let written = file.to_str().expect("a path");
     let by = ["strace", "-f", "-qq", "-o", written, "-e", "trace=bpf", "-e", &refuse];
     let up = machine.run_by(&by, &UP);
-    match code(&up) {
-        0 => assert_eq!(code(&machine.run(&["down", WAN])), 0),
+    match up.code() {
+        0 => assert_eq!(machine.run(&["down", WAN]).code(), 0),
         1 | 3 => {}
-        other => panic!("call {call}: exit {other}: {}", said(&up)),
+        other => panic!("call {call}: exit {other}: {}", up.text()),
     }
-    assert!(!said(&up).contains("panicked"), "call {call}: {}", said(&up));
+    assert!(!up.text().contains("panicked"), "call {call}: {}", up.text());
     let trace = std::fs::read_to_string(&file).expect("the trace");
     (up, trace.lines().map(str::to_owned).collect())
 }
 
 #[test]
 fn a_program_that_another_process_holds_by_a_link_is_left_to_it() {
-    let Some(machine) = Machine::new() else { return };
-    let up = machine.run(&UP);
-    assert_eq!(code(&up), 0, "{}", said(&up));
+    let Some(machine) = Machine::steer() else { return };
+    machine.run(&UP).ends(0);
     // Held by this process alone, and without pins, it is nobody's that rxlane knows.
     let held = machine.inside(|| {
         let interface = Interface::find(WAN).expect("the interface");
@@ -98,16 +91,14 @@ fn a_program_that_another_process_holds_by_a_link_is_left_to_it() {
     let folder = machine.inside(|| held.folder());
     remove(&folder);
     let before = machine.state();
-    let again = machine.run(&UP);
-    assert_eq!(code(&again), 1, "{}", said(&again));
-    let text = said(&again);
-    assert!(text.contains("has an XDP program already") && text.contains("held by link"), "{text}");
-    assert!(
-        text.contains(&format!("({})", std::process::id())) && text.contains("bpftool link detach id"),
-        "{text}"
-    );
-    let check = machine.run(&["check", WAN, "--seconds", "0"]);
-    assert_eq!(code(&check), 1, "{}", said(&check));
+    machine
+        .run(&UP)
+        .ends(1)
+        .says("has an XDP program already")
+        .says("held by link")
+        .says(&format!("({})", std::process::id()))
+        .says("bpftool link detach id");
+    machine.run(&["check", WAN, "--seconds", "0"]).ends(1);
     let status = machine.status_of(WAN);
     assert_eq!(status["mode"], "off");
     assert!(
@@ -115,14 +106,12 @@ fn a_program_that_another_process_holds_by_a_link_is_left_to_it() {
         "{}",
         status["remarks"]
     );
-    let down = machine.run(&["down", WAN]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
+    machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);
     // It goes with who holds it, and then the interface is free.
     drop(held);
-    let up = machine.run(&UP);
-    assert_eq!(code(&up), 0, "{}", said(&up));
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.run(&UP).ends(0);
+    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }
 
@@ -136,13 +125,11 @@ fn remove(folder: &Path) {
 
 #[test]
 fn records_that_cannot_be_written_leave_no_program_behind() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     // A file where the folder should be.
     std::fs::write(machine.journal(), "").expect("a file");
-    let up = machine.run(&UP);
-    assert_eq!(code(&up), 3, "{}", said(&up));
-    assert!(said(&up).contains("journal") && said(&up).contains("is no folder; remove it"), "{}", said(&up));
+    machine.run(&UP).ends(3).says("journal").says("is no folder; remove it");
     assert_eq!(machine.state(), before);
     std::fs::remove_file(machine.journal()).expect("removed");
     machine.assert_nothing_left();
@@ -150,14 +137,13 @@ fn records_that_cannot_be_written_leave_no_program_behind() {
 
 #[test]
 fn without_sysfs_nothing_is_done_and_one_sentence_says_so() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     for command in ["check", "up"] {
         let script = "umount -l /sys && exec \"$@\"";
         let output =
             machine.run_by(&["unshare", "-m", "sh", "-c", script, "sh"], &[command, WAN, "--seconds", "0"]);
-        let text = said(&output);
-        assert_eq!(code(&output), 3, "{command}: {text}");
+        let text = output.is(&command, 3, "").text();
         assert!(text.contains("/sys is not mounted") && text.contains("mount -t sysfs sysfs /sys"), "{text}");
         assert_eq!(text.lines().count(), 1, "{command}: {text}");
     }
@@ -167,20 +153,17 @@ fn without_sysfs_nothing_is_done_and_one_sentence_says_so() {
 
 #[test]
 fn who_may_not_take_steering_off_ends_no_process() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::steer() else { return };
     let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
-    let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
-    assert_eq!(code(&up), 0, "{}", said(&up));
+    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
     let pid = machine.status_of(WAN)["keeper"]["pid"].clone();
     // In a mount namespace of its own, as `ip netns exec` makes one, pins are those of process 1.
     let without = "-sys_ptrace";
     let starter = ["setpriv", "--bounding-set", without, "--inh-caps", without];
-    let down = machine.run_by(&starter, &["down", WAN]);
-    assert_eq!(code(&down), 3, "{}", said(&down));
-    assert!(said(&down).contains("missing: CAP_SYS_PTRACE"), "{}", said(&down));
+    machine.run_by(&starter, &["down", WAN]).ends(3).says("missing: CAP_SYS_PTRACE");
     let status = machine.status_of(WAN);
     assert_eq!(status["mode"], "native");
     assert_eq!((&status["keeper"]["pid"], &status["keeper"]["alive"]), (&pid, &true.into()), "{status:#}");
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }

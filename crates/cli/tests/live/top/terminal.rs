@@ -1,6 +1,7 @@
 //! A pseudo-terminal with a program on it, and the screen that a person would see.
 
 use super::screen::Screen;
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -11,7 +12,6 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 use testkit::{wait_for, wait_until};
 
 /// What the program wrote: as a screen, and as it came.
@@ -116,9 +116,18 @@ impl Terminal {
         let screen = || shown.lock().expect("no panic").screen.text();
         let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", screen()));
         let status = wait_for(what, || self.child.try_wait().expect("a child"));
-        // What it wrote last is on its way.
-        thread::sleep(Duration::from_millis(100));
+        // What it wrote last comes before this, which means nothing.
+        const LAST: &[u8] = b"\x1b[?7777h";
+        if self.reader.is_some() {
+            (&self.slave).write_all(LAST).expect("written");
+            wait_until("all that it wrote", || shown.lock().expect("no panic").octets.ends_with(LAST));
+        }
         status
+    }
+
+    /// Waits until the program has read what was typed.
+    pub fn wait_until_read(&self) {
+        wait_until("what was typed is read", || ioctl_fionread(&self.slave).expect("a number") == 0);
     }
 
     fn is_line_wise(&self) -> bool {

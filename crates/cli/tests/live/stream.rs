@@ -1,9 +1,9 @@
 //! Streams of TCP whose bytes are compared.
 
-use super::process::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use testkit::PATIENCE;
 use testkit::netns::Namespace;
 
 const PORT: u16 = 7777;
