@@ -34,5 +34,5 @@ pub mod subscribers;
 pub use error::Error;
 pub use event::{Event, Takeover, Uncarried};
 pub use serving::{
-    ConcentratorStatus, Disconnected, Over, Prepared, SCHEMA, Serving, Start, SubscriberStatus, Withheld,
+    ConcentratorStatus, Disconnected, Over, Prepared, Serving, Start, SubscriberStatus, Withheld,
 };

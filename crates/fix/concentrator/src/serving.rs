@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 pub use handover::Withheld;
 pub use prepared::Prepared;
-pub use status::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
+pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus};
 
 /// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);

@@ -130,7 +130,7 @@ impl Subscribers {
 
     /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
-    pub fn standby(config: &Config) -> Result<(Subscribers, Registry), Error> {
+    pub(crate) fn standby(config: &Config) -> Result<(Subscribers, Registry), Error> {
         check_name(&config.name)?;
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&config.parent)?;
@@ -176,7 +176,7 @@ impl Subscribers {
     /// # Errors
     ///
     /// [`Error::LineTaken`].
-    pub fn claim(&self) -> Result<(), Error> {
+    pub(crate) fn claim(&self) -> Result<(), Error> {
         self.claim.lay(&self.parent, &format!("PPPoE, VLANs {}", self.config.vlans))
     }
 
@@ -186,7 +186,7 @@ impl Subscribers {
     /// # Errors
     ///
     /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
-    pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
+    pub(crate) fn rename(&mut self, name: &str) -> Result<bool, Error> {
         let refused = |refusal| Error::refused(format!("name an interface {name}"))(refusal);
         let has_to_be_down = match netlink::rename(self.index, name) {
             Ok(()) => false,
@@ -215,17 +215,17 @@ impl Subscribers {
     }
 
     /// What it was to be, under the name that it has now.
-    pub const fn config(&self) -> &Config {
+    pub(crate) const fn config(&self) -> &Config {
         &self.config
     }
 
     /// Number of the interface.
-    pub const fn index(&self) -> u32 {
+    pub(crate) const fn index(&self) -> u32 {
         self.index
     }
 
     /// MTU of the parent, as it was when it was looked at last.
-    pub fn parent_mtu(&self) -> u32 {
+    pub(crate) fn parent_mtu(&self) -> u32 {
         self.parent_mtu.load(Ordering::Relaxed)
     }
 
@@ -241,14 +241,14 @@ impl Subscribers {
     }
 
     /// Readable when something happened to the parent or the interface: [`Subscribers::look`].
-    pub fn changes(&self) -> BorrowedFd<'_> {
+    pub(crate) fn changes(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
 
     /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
     /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
     /// [`Subscribers::set_local`] know of it.
-    pub fn look(&mut self) -> Result<Seen, Error> {
+    pub(crate) fn look(&mut self) -> Result<Seen, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {
             match event {
@@ -276,12 +276,12 @@ impl Subscribers {
     }
 
     /// Readable when a worker cannot go on: [`Subscribers::failure`].
-    pub fn failures(&self) -> BorrowedFd<'_> {
+    pub(crate) fn failures(&self) -> BorrowedFd<'_> {
         self.crew.as_fd()
     }
 
     /// Why a worker cannot go on; waits for that.
-    pub fn failure(&mut self) -> PathError {
+    pub(crate) fn failure(&mut self) -> PathError {
         self.crew.failure().err().unwrap_or(PathError::Worker)
     }
 

@@ -279,12 +279,12 @@ pub(crate) mod tests {
 
     #[test]
     fn layers_go_up_and_down_by_turns_on_any_walk() {
-        use rand_core::{RngCore, SeedableRng};
+        use crate::tests::Seeded;
         for seed in 0..200 {
-            let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+            let mut random = Seeded::new(seed);
             let (mut state, mut up) = (State::Initial, false);
             for _ in 0..2_000 {
-                let event = EVENTS[random.next_u32() as usize % EVENTS.len()];
+                let event = EVENTS[random.below(EVENTS.len() as u32) as usize];
                 let Some((actions, next)) = step(state, event) else { continue };
                 for action in actions {
                     match action {

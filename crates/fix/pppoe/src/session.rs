@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// Why it is being terminated: this end's reason, or what the peer's Terminate-Request said. `None`: it is not, or it is over.
-    pub fn ending(&self) -> Option<&Closed> {
+    pub(crate) fn ending(&self) -> Option<&Closed> {
         self.machine.reason.as_deref()
     }
 
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// Whether the protocol of this family is being negotiated: it is not up, and neither end has given it up.
-    pub fn awaits(&self, family: Family) -> bool {
+    pub(crate) fn awaits(&self, family: Family) -> bool {
         self.machine.awaits(family)
     }
 

@@ -38,12 +38,12 @@ const SERVES: &str = "serves";
 const DONE: &str = "done";
 
 /// How long either waits for the other.
-pub const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 /// The longest line, bytes: that of a million sessions.
 const LONGEST: usize = 1 << 30;
 
 /// What each session has transferred, by its name in accounting.
-pub type Counted = Vec<(u64, Traffic)>;
+pub(crate) type Counted = Vec<(u64, Traffic)>;
 
 /// A connection on which lines are said, either way in bounded time.
 #[derive(Debug)]
@@ -164,13 +164,13 @@ pub(crate) struct Successor {
 
 impl Successor {
     /// At the other end of a connection.
-    pub fn new(stream: UnixStream) -> io::Result<Successor> {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Successor> {
         let pid = peer(&stream).and_then(|peer| peer.pid);
         Ok(Successor { talk: Talk::new(stream)?, pid })
     }
 
     /// Its number; `None`: it has none in this PID namespace.
-    pub const fn pid(&self) -> Option<u32> {
+    pub(crate) const fn pid(&self) -> Option<u32> {
         self.pid
     }
 
@@ -179,7 +179,7 @@ impl Successor {
     /// # Errors
     ///
     /// [`Withheld`]: it has been told, and this process goes on.
-    pub fn offer(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
+    pub(crate) fn offer(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
         self.offered(snapshot, stop).inspect_err(|why| {
             let why = match why {
                 Withheld::Silent => {
@@ -210,7 +210,7 @@ impl Successor {
     /// # Errors
     ///
     /// It is gone, or about to be, and nobody has them.
-    pub fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
+    pub(crate) fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
         let text = serde_json::to_string(counted).map_err(|error| Withheld::Failed(error.into()))?;
         match self.talk.say(&text).map_err(Withheld::unsaid) {
             // It lives, and has them.
@@ -225,7 +225,7 @@ impl Successor {
 }
 
 /// Tells whoever wants to take the sessions over that it cannot.
-pub fn refuse(mut stream: &UnixStream, why: &str) {
+pub(crate) fn refuse(mut stream: &UnixStream, why: &str) {
     // A line has room in any socket, and who is gone need not be told.
     let _ = stream.write_all(format!("{}\n", Refused::line(why)).as_bytes());
 }
@@ -245,7 +245,10 @@ impl<'s> Predecessor<'s> {
     /// # Errors
     ///
     /// Nobody does, or it refuses, or does not answer.
-    pub fn ask(sockets: &'s Instances, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
+    pub(crate) fn ask(
+        sockets: &'s Instances,
+        name: &'s str,
+    ) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
         let (stream, pid) = sockets.connect(name)?;
         let talk = Talk::new(stream).map_err(|error| sockets.no_answer(name, error))?;
         let mut predecessor = Predecessor { sockets, name, pid, talk };
@@ -272,7 +275,7 @@ impl<'s> Predecessor<'s> {
     /// # Errors
     ///
     /// The predecessor goes on with the sessions, or nobody knows.
-    pub fn serves(&mut self) -> Result<Option<Counted>, ControlError> {
+    pub(crate) fn serves(&mut self) -> Result<Option<Counted>, ControlError> {
         match self.talk.say(SERVES) {
             Ok(()) => {}
             // What it said before it closed the connection can still be read.
@@ -288,7 +291,7 @@ impl<'s> Predecessor<'s> {
     }
 
     /// Says that all is in its place.
-    pub fn done(self) {
+    pub(crate) fn done(self) {
         // Where it is gone, it has ended.
         let _ = self.talk.say(DONE);
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::SystemTime;
 
-pub const SCHEMA: &str = "rxlane.pppoe/1";
+pub(super) const SCHEMA: &str = "rxlane.pppoe/1";
 
 /// A concentrator at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -58,7 +58,7 @@ pub struct Registry {
     free: VecDeque<u32>,
     next: u32,
     held: Vec<Held>,
-    count: usize,
+    pub(super) count: usize,
 }
 
 /// What a session has.
@@ -88,7 +88,7 @@ impl Registry {
     }
 
     /// Bytes that one takes without any session, by and large.
-    pub fn least(limits: Limits) -> usize {
+    pub(crate) fn least(limits: Limits) -> usize {
         let sessions = limits.sessions.clamp(1, Registry::MOST);
         let ids = (1 << 16) * size_of::<u16>();
         Index::bytes(sessions) + 2 * Index::bytes(limits.prefixes) + ids
@@ -107,11 +107,6 @@ impl Registry {
             + self.held.capacity() * size_of::<Held>()
             + self.free.capacity() * size_of::<u32>()
             + prefixes
-    }
-
-    /// How many sessions there are.
-    pub const fn count(&self) -> usize {
-        self.count
     }
 
     /// Another MAC address of this station: frames are for it and from it from now on.
@@ -223,7 +218,7 @@ impl Registry {
     /// # Errors
     ///
     /// It is gone, or the MTU is too small.
-    pub fn change(&mut self, number: Number, session: &Session) -> Result<(), Refusal> {
+    pub(crate) fn change(&mut self, number: Number, session: &Session) -> Result<(), Refusal> {
         let owner = self.owner(number)?;
         if session.mtu < LEAST_MTU {
             return Err(Refusal::Mtu(session.mtu));
@@ -249,7 +244,7 @@ impl Registry {
     /// # Errors
     ///
     /// [`Refusal::Gone`].
-    pub fn heard(&self, number: Number) -> Result<u64, Refusal> {
+    pub(crate) fn heard(&self, number: Number) -> Result<u64, Refusal> {
         self.owner(number).map(|owner| self.table.slots.heard(owner.slot))
     }
 

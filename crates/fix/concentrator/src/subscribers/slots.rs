@@ -33,7 +33,7 @@ pub struct Owner {
 
 /// A session as the data path sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observation {
+pub(crate) struct Observation {
     pub owner: Owner,
     pub key: Key,
     /// The interface identifier of its link-local address; 0: none.
@@ -42,7 +42,7 @@ pub struct Observation {
 
 /// What tells sessions apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub(crate) struct Key {
     pub vlans: Vlans,
     /// MAC address in the upper 48 bits, session id in the lower 16.
     pub station: u64,
@@ -50,20 +50,20 @@ pub struct Key {
 
 impl Key {
     #[inline]
-    pub fn of(vlans: Vlans, peer: MacAddress, id: u16) -> Key {
+    pub(crate) fn of(vlans: Vlans, peer: MacAddress, id: u16) -> Key {
         let [a, b, c, d, e, f] = peer.0;
         let [g, h] = id.to_be_bytes();
         Key { vlans, station: u64::from_be_bytes([a, b, c, d, e, f, g, h]) }
     }
 
     #[inline]
-    pub fn peer(self) -> MacAddress {
+    pub(crate) fn peer(self) -> MacAddress {
         let [a, b, c, d, e, f, ..] = self.station.to_be_bytes();
         MacAddress([a, b, c, d, e, f])
     }
 
     #[inline]
-    pub fn id(self) -> u16 {
+    pub(crate) fn id(self) -> u16 {
         self.station as u16
     }
 }
@@ -113,12 +113,12 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// With room for so many.
-    pub fn new(most: usize) -> Slots {
+    pub(crate) fn new(most: usize) -> Slots {
         Slots { pieces: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
     }
 
     /// Bytes that it takes now.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let used = self.pieces.iter().filter(|piece| piece.get().is_some()).count();
         used * PIECE * (size_of::<Slot>() + size_of::<[AtomicU32; 2]>())
             + self.pieces.len() * size_of::<OnceLock<Piece>>()
@@ -131,7 +131,7 @@ impl Slots {
 
     /// The session of this number.
     #[inline]
-    pub fn see(&self, number: u32) -> Option<Observation> {
+    pub(crate) fn see(&self, number: u32) -> Option<Observation> {
         let slot = self.slot(number)?;
         for _ in 0..AGAIN {
             let state = slot.state.load(Ordering::Acquire);
@@ -162,7 +162,7 @@ impl Slots {
     }
 
     /// Writes a session where there is none, with a generation of its own.
-    pub fn fill(&self, number: u32, session: &Session) -> Option<Owner> {
+    pub(crate) fn fill(&self, number: u32, session: &Session) -> Option<Owner> {
         let piece = self.pieces.get(number as usize / PIECE)?;
         let piece = piece.get_or_init(|| Piece {
             slots: (0..PIECE).map(|_| Slot::default()).collect(),
@@ -187,7 +187,7 @@ impl Slots {
         Some(Owner { slot: number, generation, mtu, has_clamp: session.mss_clamp })
     }
 
-    pub fn change(&self, number: u32, session: &Session) {
+    pub(crate) fn change(&self, number: u32, session: &Session) {
         let Some(slot) = self.slot(number) else { return };
         let generation = (slot.state.load(Ordering::Relaxed) >> 48) as u16;
         self.write(slot, |slot| {
@@ -196,7 +196,7 @@ impl Slots {
         });
     }
 
-    pub fn empty(&self, number: u32) {
+    pub(crate) fn empty(&self, number: u32) {
         let Some(slot) = self.slot(number) else { return };
         let generation = slot.state.load(Ordering::Relaxed) >> 48;
         self.write(slot, |_| generation << 48);
@@ -222,7 +222,7 @@ impl Slots {
 
     /// Counts frames of a session; what was counted too many is added as its negative, modulo 2^64.
     #[inline]
-    pub fn count(&self, owner: Owner, is_received: bool, frames: u64, bytes: u64) {
+    pub(crate) fn count(&self, owner: Owner, is_received: bool, frames: u64, bytes: u64) {
         let Some(slot) = self.of(owner) else { return };
         let [in_frames, in_bytes, out_frames, out_bytes] = &slot.counts;
         let (one, other) = if is_received { (in_frames, in_bytes) } else { (out_frames, out_bytes) };
@@ -245,7 +245,7 @@ impl Slots {
     }
 
     /// What was counted of a session.
-    pub fn usage(&self, number: u32) -> Usage {
+    pub(crate) fn usage(&self, number: u32) -> Usage {
         let Some(slot) = self.slot(number) else { return Usage::default() };
         let [in_frames, in_bytes, out_frames, out_bytes] = [0, 1, 2, 3]
             .map(|at: usize| slot.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)));
@@ -262,7 +262,7 @@ impl Slots {
     }
 
     /// The number of frames received from a session.
-    pub fn heard(&self, number: u32) -> u64 {
+    pub(crate) fn heard(&self, number: u32) -> u64 {
         self.slot(number)
             .and_then(|slot| slot.counts.first())
             .map_or(0, |count| count.load(Ordering::Relaxed))

@@ -316,7 +316,7 @@ fn what_is_removed_is_gone_and_what_takes_its_place_is_another() {
             }
         }
     }
-    assert_eq!((registry.count(), more.len()), (64, 55));
+    assert_eq!((registry.count, more.len()), (64, 55));
     assert!(!more.contains(&own));
     assert_eq!(registry.usage(own), Err(Refusal::Gone));
     // Its address is free for another.

@@ -139,7 +139,7 @@ mod tests {
     const HERE: Place = Place { port: 0, vlans: Vlans::NONE };
     const THERE: Place = Place { port: 1, vlans: Vlans::NONE };
 
-    fn guesses() -> LoginThrottle {
+    fn throttle() -> LoginThrottle {
         LoginThrottle::new(2, &mut |bytes: &mut [u8]| bytes.fill(7))
     }
 
@@ -155,67 +155,67 @@ mod tests {
     /// Attack 23: passwords guessed from one host. Of a day's guesses a minute each is looked at.
     #[test]
     fn a_host_waits_longer_after_each_wrong_password() {
-        let mut guesses = guesses();
+        let mut throttle = throttle();
         let mut waits = Vec::new();
         let mut now = NOW;
         for number in 0..12_u8 {
-            assert_eq!(guesses.wait_of_host(now, &HERE, mac(1)), None);
+            assert_eq!(throttle.wait_of_host(now, &HERE, mac(1)), None);
             // Another user each time.
-            guesses.failed(now, &HERE, mac(1), &[number]);
-            let wait = guesses.wait_of_host(now, &HERE, mac(1)).unwrap_or_default();
+            throttle.failed(now, &HERE, mac(1), &[number]);
+            let wait = throttle.wait_of_host(now, &HERE, mac(1)).unwrap_or_default();
             waits.push(wait.as_secs());
-            assert_eq!(guesses.wait(now, &HERE, mac(1), b"alice").unwrap_or_default(), wait);
+            assert_eq!(throttle.wait(now, &HERE, mac(1), b"alice").unwrap_or_default(), wait);
             now += wait;
         }
         assert_eq!(waits, [0, 0, 0, 0, 0, 2, 4, 8, 16, 32, 60, 60]);
         let looked_at = (0..86_400).filter(|second| {
             let now = now + seconds(*second);
-            let is_looked_at = guesses.wait_of_host(now, &HERE, mac(1)).is_none();
+            let is_looked_at = throttle.wait_of_host(now, &HERE, mac(1)).is_none();
             if is_looked_at {
-                guesses.failed(now, &HERE, mac(1), b"alice");
+                throttle.failed(now, &HERE, mac(1), b"alice");
             }
             is_looked_at
         });
         assert_eq!(looked_at.count(), 1440);
         // Who stops begins anew.
         now += seconds(86_400 + 600);
-        guesses.failed(now, &HERE, mac(1), b"alice");
-        assert_eq!(guesses.wait_of_host(now, &HERE, mac(1)), None);
+        throttle.failed(now, &HERE, mac(1), b"alice");
+        assert_eq!(throttle.wait_of_host(now, &HERE, mac(1)), None);
     }
 
     /// Attack 23: from many hosts of one line. Other lines are as they were, and so is the host of the user.
     #[test]
     fn a_user_waits_where_the_wrong_passwords_come_from_and_nowhere_else() {
-        let mut guesses = guesses();
+        let mut throttle = throttle();
         let alice = b"alice";
-        guesses.succeeded(HERE, mac(1), alice);
+        throttle.succeeded(HERE, mac(1), alice);
         for number in 100..106 {
-            assert_eq!(guesses.wait(NOW, &HERE, mac(number), alice), None);
-            guesses.failed(NOW, &HERE, mac(number), alice);
+            assert_eq!(throttle.wait(NOW, &HERE, mac(number), alice), None);
+            throttle.failed(NOW, &HERE, mac(number), alice);
         }
-        assert_eq!(guesses.wait(NOW, &HERE, mac(200), alice), Some(seconds(2)));
-        assert_eq!(guesses.wait_of_host(NOW, &HERE, mac(200)), None);
-        assert_eq!(guesses.wait(NOW, &HERE, mac(200), b"bob"), None);
-        assert_eq!(guesses.wait(NOW, &THERE, mac(200), alice), None);
-        assert_eq!(guesses.wait(NOW, &HERE, mac(1), alice), None);
+        assert_eq!(throttle.wait(NOW, &HERE, mac(200), alice), Some(seconds(2)));
+        assert_eq!(throttle.wait_of_host(NOW, &HERE, mac(200)), None);
+        assert_eq!(throttle.wait(NOW, &HERE, mac(200), b"bob"), None);
+        assert_eq!(throttle.wait(NOW, &THERE, mac(200), alice), None);
+        assert_eq!(throttle.wait(NOW, &HERE, mac(1), alice), None);
         // Its own wrong ones count.
-        (0..6).for_each(|_| guesses.failed(NOW, &HERE, mac(1), alice));
-        assert!(guesses.wait(NOW, &HERE, mac(1), alice).is_some());
+        (0..6).for_each(|_| throttle.failed(NOW, &HERE, mac(1), alice));
+        assert!(throttle.wait(NOW, &HERE, mac(1), alice).is_some());
     }
 
     /// Attack 7: strangers without number.
     #[test]
     fn the_tables_do_not_grow_without_bound() {
-        let mut guesses = guesses();
+        let mut throttle = throttle();
         for number in 0..200_000_u32 {
-            guesses.failed(NOW, &HERE, mac(number), &number.to_be_bytes());
-            guesses.succeeded(HERE, mac(number), &number.to_be_bytes());
+            throttle.failed(NOW, &HERE, mac(number), &number.to_be_bytes());
+            throttle.succeeded(HERE, mac(number), &number.to_be_bytes());
         }
-        assert_eq!(guesses.hosts.bytes() + guesses.users.bytes(), 2 * PLACES * size_of::<Count>());
-        assert_eq!(guesses.known.len(), 2);
+        assert_eq!(throttle.hosts.bytes() + throttle.users.bytes(), 2 * PLACES * size_of::<Count>());
+        assert_eq!(throttle.known.len(), 2);
         // None of them is kept out because of another.
         for number in 0..200_000_u32 {
-            assert_eq!(guesses.wait(NOW, &HERE, mac(number), &number.to_be_bytes()), None);
+            assert_eq!(throttle.wait(NOW, &HERE, mac(number), &number.to_be_bytes()), None);
         }
     }
 }

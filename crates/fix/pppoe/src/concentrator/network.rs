@@ -14,7 +14,7 @@ pub struct Network {
 
 /// Addresses that no host of a subscriber can have, and what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reserved {
+pub(crate) struct Reserved {
     pub network: Network,
     pub purpose: &'static str,
 }
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// Addresses in it that no host of a subscriber can have; `None`: there are none such.
-    pub fn reserved(&self) -> Option<Reserved> {
+    pub(crate) fn reserved(&self) -> Option<Reserved> {
         // Of two networks that meet one is within the other.
         let meets = |other: &Network| other.contains(self.address) || self.contains(other.address);
         RESERVED.into_iter().find(|reserved| meets(&reserved.network))

@@ -88,14 +88,8 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{RngCore, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
+    use crate::tests::Seeded;
     use std::collections::BTreeSet;
-
-    fn random(seed: u64) -> impl FnMut(&mut [u8]) {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-        move |bytes: &mut [u8]| generator.fill_bytes(bytes)
-    }
 
     /// Attack 11: numbers that follow from those before. All 65,534 are given, in an order that the seed alone decides, and
     /// neighbours are as rare as chance has them.
@@ -106,7 +100,7 @@ mod tests {
             let (mut numbers, mut used) = (Numbers::default(), BTreeSet::new());
             let mut order = Vec::new();
             while let Some(number) =
-                numbers.draw(Time::ZERO, &place, &mut random(seed + order.len() as u64), |number| {
+                numbers.draw(Time::ZERO, &place, &mut Seeded::new(seed + order.len() as u64), |number| {
                     used.contains(&number)
                 })
             {
@@ -131,13 +125,19 @@ mod tests {
         numbers.rest(Time::ZERO, one, 7, 70);
         let free = |number: u16| number != 7 && number != 8;
         // 7 rests and 8 is free: 8 it is; with 8 in use, 7 is better than none.
-        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut random(1), free), Some(8));
-        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut random(1), |number| number != 7), Some(7));
-        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut random(1), |_| true), None);
+        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), free), Some(8));
+        assert_eq!(
+            numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), |number| number != 7),
+            Some(7)
+        );
+        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), |_| true), None);
         // At another place it does not rest.
-        assert_eq!(numbers.draw(Time::from_secs(1), &two, &mut random(1), |number| number != 7), Some(7));
+        assert_eq!(
+            numbers.draw(Time::from_secs(1), &two, &mut Seeded::new(1), |number| number != 7),
+            Some(7)
+        );
         assert!(numbers.is_used_up(70) && !numbers.is_used_up(71));
-        numbers.draw(REST, &one, &mut random(1), |_| false);
+        numbers.draw(REST, &one, &mut Seeded::new(1), |_| false);
         assert!(!numbers.is_used_up(70) && numbers.queue.is_empty() && numbers.numbers.is_empty());
     }
 

@@ -203,7 +203,7 @@ impl Secrets {
     }
 
     /// What is other than in `before`.
-    pub fn difference(&self, before: &Secrets) -> Difference {
+    pub(crate) fn difference(&self, before: &Secrets) -> Difference {
         let mut difference = Difference { subscribers: self.len(), ..Difference::default() };
         for (user, subscriber) in &self.named {
             match before.named.get(user) {

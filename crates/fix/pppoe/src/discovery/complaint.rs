@@ -59,7 +59,7 @@ impl Complaint {
 
 impl Complaint {
     /// What it means and what a subscriber can do, to stand behind it.
-    pub fn advice(&self) -> &'static str {
+    pub(crate) fn advice(&self) -> &'static str {
         match self.kind {
             Kind::ServiceName => {
                 "; it does not serve the service that was asked for: leave the service name out, or ask for one that \

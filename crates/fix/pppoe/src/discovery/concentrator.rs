@@ -203,7 +203,7 @@ impl Request {
     }
 
     /// The PADS that refuses it: session 0, the error and a text for people, which must not be long.
-    pub fn refuse(&self, why: Kind, text: &str) -> Result<Vec<u8>, TooLong> {
+    pub(crate) fn refuse(&self, why: Kind, text: &str) -> Result<Vec<u8>, TooLong> {
         let packet = Builder::new(Code::PADS, 0).tag(TagType::SERVICE_NAME, &self.service);
         self.echoing(packet).tag(why.tag(), text.as_bytes()).finish()
     }
@@ -250,12 +250,12 @@ impl Concentrator {
     }
 
     /// Makes no more offers, or makes them again. Requests are handed on all the same.
-    pub const fn set_draining(&mut self, is_draining: bool) {
+    pub(crate) const fn set_draining(&mut self, is_draining: bool) {
         self.is_draining = is_draining;
     }
 
     /// Whether no more offers are made.
-    pub const fn is_draining(&self) -> bool {
+    pub(crate) const fn is_draining(&self) -> bool {
         self.is_draining
     }
 

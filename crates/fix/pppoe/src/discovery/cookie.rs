@@ -17,11 +17,11 @@ const HEAD: usize = 1 + 4 + 8;
 const TAG: usize = 16;
 
 /// A cookie that was good: the name of the request, the same for each repetition of it and for no other.
-pub type Cookie = [u8; HEAD + TAG];
+pub(crate) type Cookie = [u8; HEAD + TAG];
 
 /// How long cookies and keys live.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// How old a cookie may be, whole seconds. A host repeats its PADR for half a minute.
     pub(crate) lifetime: Duration,
     /// How long a key makes cookies; never shorter than a cookie lives.
@@ -29,13 +29,13 @@ pub struct Config {
 }
 
 impl Config {
-    pub const DEFAULT: Config =
+    pub(crate) const DEFAULT: Config =
         Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(3600) };
 }
 
 /// Why a cookie is no good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// It was made by nobody who has the key, for another place or host, or under a key that is forgotten.
     Forged,
     Expired,
@@ -60,12 +60,18 @@ impl std::fmt::Debug for Cookies {
 
 impl Cookies {
     /// Draws the first key.
-    pub fn new(config: Config, now: Time, random: &mut dyn Random) -> Cookies {
+    pub(crate) fn new(config: Config, now: Time, random: &mut dyn Random) -> Cookies {
         Cookies { config, generation: 0, keys: [key(random), key(random)], rotated: now }
     }
 
     /// A cookie for this host at this place.
-    pub fn make(&mut self, now: Time, host: MacAddress, place: &Place, random: &mut dyn Random) -> Cookie {
+    pub(crate) fn make(
+        &mut self,
+        now: Time,
+        host: MacAddress,
+        place: &Place,
+        random: &mut dyn Random,
+    ) -> Cookie {
         let age = now.saturating_sub(self.rotated);
         if age >= self.config.rotation.max(self.config.lifetime) {
             self.rotate(now, random);
@@ -89,7 +95,13 @@ impl Cookies {
     }
 
     /// Whether a cookie was made for this host at this place, not too long ago.
-    pub fn check(&self, now: Time, host: MacAddress, place: &Place, bytes: &[u8]) -> Result<Cookie, Refusal> {
+    pub(crate) fn check(
+        &self,
+        now: Time,
+        host: MacAddress,
+        place: &Place,
+        bytes: &[u8],
+    ) -> Result<Cookie, Refusal> {
         let cookie: &Cookie = bytes.try_into().map_err(|_| Refusal::Forged)?;
         let (head, tag) = cookie.split_first_chunk::<HEAD>().ok_or(Refusal::Forged)?;
         let [generation, a, b, c, d, ..] = *head;

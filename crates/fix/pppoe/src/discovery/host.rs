@@ -224,7 +224,7 @@ impl Host {
     }
 
     /// Ends a session with a PADT; an attempt ends in silence.
-    pub fn terminate(&mut self, text: Option<&str>, actions: &mut Vec<Action>) {
+    pub(crate) fn terminate(&mut self, text: Option<&str>, actions: &mut Vec<Action>) {
         if let State::Found { session, concentrator, .. } = self.state {
             actions.push(Action::Send { destination: concentrator, payload: padt(session, text) });
         }

@@ -3,9 +3,8 @@
 use super::*;
 use crate::automaton::tests::{STATES, TABLE};
 use crate::session::{Action, Config, Host, Role, Timers};
+use crate::tests::Seeded;
 use crate::turn::Budget;
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Wants option 1, agrees to it, and rejects everything else.
 struct Plain;
@@ -152,13 +151,13 @@ fn packets_and_time_move_it_as_the_table_says() {
     let config = config();
     let mut visited = std::collections::HashSet::new();
     for seed in 0..100 {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = Seeded::new(seed);
         let mut negotiation = Negotiation::new();
         let mut model = Model { state: 0, left: 0, awaited: false };
         let (mut budget, mut now) = (Budget::default(), Time::ZERO);
         for step in 0..2_000 {
             // Now and then nothing is heard for longer than the restart timer runs.
-            let draw = random.next_u32();
+            let draw = random.below(u32::MAX);
             now += Time::from_millis(if draw.is_multiple_of(7) { 3_000 } else { 100 });
             let (mut actions, state) = (Vec::new(), model.state);
             let mut turn = Turn {

@@ -15,7 +15,7 @@ pub struct Claim {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub(crate) enum Evidence {
     None,
     Pap { password: Vec<u8> },
     ChapMd5 { identifier: u8, challenge: [u8; 16], response: [u8; 16] },

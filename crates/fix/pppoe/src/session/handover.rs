@@ -34,7 +34,7 @@ pub struct Handover {
 
 impl Session {
     /// What another process needs to go on with it. `None`: it is a host's, or not open.
-    pub fn handover(&self) -> Option<Handover> {
+    pub(crate) fn handover(&self) -> Option<Handover> {
         let machine = &self.machine;
         if machine.phase != Phase::Open || !matches!(self.config.role, Role::Concentrator(_)) {
             return None;
@@ -61,7 +61,7 @@ impl Session {
 
     /// Goes on with a session of another process, with what it was granted. Its first echo comes at a random moment of the
     /// interval, so that thousands of them do not come at once. `None`: nothing of it would be up, or its MRU cannot be.
-    pub fn resume(
+    pub(crate) fn resume(
         config: Arc<Config>,
         handover: &Handover,
         grant: &Grant,

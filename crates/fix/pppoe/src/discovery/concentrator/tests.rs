@@ -2,9 +2,8 @@ use super::*;
 use crate::discovery::complaint::Complaint;
 use crate::discovery::limits::Rate;
 use crate::discovery::message::padt;
+use crate::tests::Seeded;
 use proptest::prelude::*;
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
 use wire::Vlans;
 use wire::ethernet::EtherType;
@@ -13,11 +12,6 @@ use wire::vlan::{Tag, Tci};
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
 const HOST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const NOW: Time = Duration::from_secs(77);
-
-fn random(seed: u64) -> impl FnMut(&mut [u8]) {
-    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-    move |bytes: &mut [u8]| generator.fill_bytes(bytes)
-}
 
 fn place(vid: u16) -> Place {
     let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
@@ -28,7 +22,7 @@ struct Bench {
     /// Bytes of PPP payload for which frames have room.
     room: u16,
     concentrator: Concentrator,
-    random: Box<dyn Random>,
+    random: Seeded,
 }
 
 impl Bench {
@@ -36,8 +30,8 @@ impl Bench {
         let mut config = Config::new(b"ac1");
         config.services = vec![b"internet".to_vec(), b"voice".to_vec()];
         change(&mut config);
-        let mut random: Box<dyn Random> = Box::new(random(1));
-        Bench { concentrator: Concentrator::new(config, NOW, &mut *random), random, room: u16::MAX }
+        let mut random = Seeded::new(1);
+        Bench { concentrator: Concentrator::new(config, NOW, &mut random), random, room: u16::MAX }
     }
 
     fn at(&mut self, now: Time, source: MacAddress, vid: u16, payload: &[u8]) -> Answer {
@@ -56,7 +50,7 @@ impl Bench {
     ) -> Answer {
         let packet = Packet { source, destination, payload };
         let arrival = Arrival { place: place(vid), own: OWN, room: self.room, packet };
-        self.concentrator.receive(now, &arrival, &mut *self.random)
+        self.concentrator.receive(now, &arrival, &mut self.random)
     }
 
     fn offer(&mut self, source: MacAddress, vid: u16, payload: &[u8]) -> Vec<u8> {
@@ -198,8 +192,7 @@ fn an_offer_is_not_remembered() {
     let mut twin = Bench::new(|_| {});
     assert!(matches!(twin.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
     let mut stranger = Bench::new(|_| {});
-    let mut other_random = random(2);
-    stranger.concentrator = Concentrator::new(Config::new(b"ac1"), NOW, &mut other_random);
+    stranger.concentrator = Concentrator::new(Config::new(b"ac1"), NOW, &mut Seeded::new(2));
     let ignored = Answer::Ignored(Reason::Forged);
     assert_eq!(stranger.at(NOW, HOST, 35, &padr(b"", &pado)), ignored);
 }

@@ -1,8 +1,7 @@
 use super::*;
 use crate::discovery::complaint::Kind;
+use crate::tests::Seeded;
 use proptest::prelude::*;
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tci};
 
@@ -28,10 +27,8 @@ impl Bench {
     fn seeded(seed: u64, change: impl FnOnce(&mut Config)) -> Bench {
         let mut config = Config::default();
         change(&mut config);
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut bench = Bench { host: Host::new(Arc::new(config), OWN), now: NOW, actions: Vec::new() };
-        let random = &mut |bytes: &mut [u8]| generator.fill_bytes(bytes);
-        bench.host.start(NOW, random, &mut bench.actions);
+        bench.host.start(NOW, &mut Seeded::new(seed), &mut bench.actions);
         bench
     }
 
