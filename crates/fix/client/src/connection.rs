@@ -200,10 +200,6 @@ impl Connection {
     }
 
     /// Keeps a session until the end.
-    ///
-    /// # Errors
-    ///
-    /// The machine refuses what a session needs.
     pub fn run(mut self, tell: Tell<'_>) -> Result<Over, Error> {
         let result = self.keep(tell);
         if result.is_err() {

@@ -48,10 +48,6 @@ pub struct NameServers {
 
 impl NameServers {
     /// With what has to be remembered in the folder `state`.
-    ///
-    /// # Errors
-    ///
-    /// There are no more threads or descriptors.
     pub fn new(state: &Path) -> io::Result<NameServers> {
         NameServers::at(Place::of_machine(state))
     }

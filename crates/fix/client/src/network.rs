@@ -181,10 +181,6 @@ impl Network {
 
     /// What is up now, and what is not. What could not be done as wanted is said in sentences; with `wants_ipv4` also that the
     /// interface takes no IPv6 address: many machines have IPv6 turned off.
-    ///
-    /// # Errors
-    ///
-    /// The interface does not take an address.
     pub fn set(
         &mut self,
         ipv4: Option<Ipv4>,
@@ -301,10 +297,6 @@ impl Network {
     }
 
     /// Why the data path ended, after it did.
-    ///
-    /// # Errors
-    ///
-    /// What it failed with.
     pub fn ended(&mut self) -> Result<Ended, Error> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,

@@ -5,10 +5,6 @@ use std::io;
 use std::process::{Child, ExitStatus};
 
 /// Kills a child that was started as the first of a process group of its own, and the group; waits for the child.
-///
-/// # Errors
-///
-/// It was waited for already.
 pub fn end(child: &mut Child) -> io::Result<ExitStatus> {
     // It is there until it is waited for, so that no other group has its number.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {

@@ -123,10 +123,6 @@ impl Place {
     }
 
     /// Puts back what a process wrote that was killed before it could; what became of that, where there was anything.
-    ///
-    /// # Errors
-    ///
-    /// [`ResolverError::File`].
     pub fn recover(&self) -> Result<Option<Back>, ResolverError> {
         let Some(noted) = self.noted()? else { return Ok(None) };
         match self.note(&noted)? {
@@ -280,10 +276,6 @@ impl Resolver {
     }
 
     /// Takes them back.
-    ///
-    /// # Errors
-    ///
-    /// See [`ResolverError`].
     pub fn take_back(self) -> Result<Back, ResolverError> {
         match self.keeper {
             // It forgets what belongs to an interface that is no more.

@@ -141,10 +141,6 @@ pub enum ScriptError {
 }
 
 /// Sees, long before it is run, that there is a script and that it is executable.
-///
-/// # Errors
-///
-/// [`ScriptError::Start`].
 pub fn check(program: &Path) -> Result<(), ScriptError> {
     let is_file = fs::metadata(program).map(|metadata| metadata.is_file());
     let checked = match is_file {
@@ -193,10 +189,6 @@ impl Scripts {
     }
 
     /// Sees how the one that runs gets on, and begins the next, without waiting. One for which another waits too long is ended.
-    ///
-    /// # Errors
-    ///
-    /// [`ScriptError::Failed`], [`ScriptError::Endless`], [`ScriptError::Start`].
     pub fn look(&mut self) -> Result<(), ScriptError> {
         let ended = self.ended();
         if self.running.is_some() {

@@ -40,10 +40,6 @@ impl Down {
 }
 
 /// Takes everything back. The name may be the present one or that under which the interface got the envelope.
-///
-/// # Errors
-///
-/// [`Error`]; [`Error::None`] where there is none.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     // Refused to look, it would find nothing.
     let dead = named::dead(Family::Envelope, name)?;
@@ -59,10 +55,6 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
 
 /// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone stays
 /// recorded, for `down`.
-///
-/// # Errors
-///
-/// Records cannot be read, or another process is at work for a minute.
 pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     let instances = &Instances::new(Kind::Envelope, records.state().clone())?;
     if interrupted(instances)?.is_empty() {

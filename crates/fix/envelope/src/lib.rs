@@ -10,6 +10,12 @@
 //! * An MTU that was raised by an envelope is never taken for that of the interface: where the program went without
 //!   `down`, [`up()`] refuses.
 //!
+//! ```no_run
+//! let records = steer::record::Records::new(steer::record::Records::DIRECTORY);
+//! println!("{:?}", rxlane_envelope::status("eth0", &records)?);
+//! # Ok::<(), rxlane_envelope::Error>(())
+//! ```
+//!
 //! # Deliberately not here
 //!
 //! What is sent. The program sees what comes in; what goes out untagged may be as long as the MTU.

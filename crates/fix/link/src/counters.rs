@@ -28,11 +28,9 @@ pub struct Counters {
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
-/// Frames and bytes one way.
 #[derive(Debug, Default)]
 pub(crate) struct Way(Count, Count);
 
-/// Frames and bytes one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     pub frames: u64,
@@ -40,7 +38,6 @@ pub struct Traffic {
     pub octets: u64,
 }
 
-/// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     pub received: Traffic,
@@ -77,7 +74,6 @@ impl Traffic {
 }
 
 impl Counted {
-    /// Adds what another worker counted.
     pub fn add(&mut self, other: Counted) {
         self.received.add(other.received);
         self.sent.add(other.sent);

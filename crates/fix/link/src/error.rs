@@ -15,7 +15,6 @@ use wire::emit::Encapsulation;
 /// The least MTU of IPv6 (RFC 8200 section 5).
 pub(crate) const LEAST_IPV6: u32 = 1280;
 
-/// Why not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,7 +60,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What it means for the exit code.
     pub fn kind(&self) -> Kind {
         match self {
             Error::Usage(_) | Error::Framing(_) => Kind::Usage,
@@ -115,13 +113,11 @@ impl Error {
         }
     }
 
-    /// The interface of this number and name does not take an address.
     pub fn address(index: u32, name: &str, address: Address, refusal: Refusal) -> Error {
         let mtu = netlink::link_by_index(index).ok().map(|link| link.mtu);
         Error::Address { name: name.to_owned(), address, mtu, refusal }
     }
 
-    /// Packets of `mtu` bytes do not fit a parent.
     pub fn mtu_too_large(mtu: u32, parent: &Link, encapsulation: &Encapsulation) -> Error {
         let Link { name, mtu: parent_mtu, .. } = parent;
         let (most, needed) = (longest_mtu(*parent_mtu, encapsulation), needed_mtu(mtu, encapsulation));
@@ -139,7 +135,6 @@ impl Error {
         ))
     }
 
-    /// A packet socket on `parent` cannot be had.
     pub fn packet_socket(parent: &str) -> impl Fn(io::Error) -> Error {
         move |source| match source.kind() {
             io::ErrorKind::PermissionDenied => {
@@ -149,13 +144,11 @@ impl Error {
         }
     }
 
-    /// A failed system call.
     pub fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Kernel { what, source }
     }
 
-    /// What rtnetlink refused.
     pub fn refused(what: impl Into<String>) -> impl FnOnce(Refusal) -> Error {
         let failed = Error::kernel(what);
         move |refusal| failed(io::Error::other(refusal))

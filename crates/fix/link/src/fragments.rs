@@ -18,7 +18,6 @@ const END: u8 = 0;
 const FILLER: u8 = 1;
 const COPIED: u8 = 0x80;
 
-/// The fragments of a packet, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Fragments {
     header: [u8; HEADER],
@@ -30,11 +29,9 @@ pub(crate) struct Fragments {
     word: u16,
 }
 
-/// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) header: [u8; HEADER],
-    /// Bytes of that.
     pub(crate) length: usize,
     /// Which bytes behind the packet's header are its data.
     pub(crate) data: Range<usize>,

@@ -113,10 +113,6 @@ impl Default for Head {
 
 impl Framing {
     /// That of a link of `encapsulation` over a parent whose MAC address is `local`.
-    ///
-    /// # Errors
-    ///
-    /// The encapsulation is none of a link, or not fixed: see [`FramingError`].
     pub fn new(encapsulation: &Encapsulation, local: MacAddress) -> Result<Framing, FramingError> {
         if !encapsulation.labels().is_empty() {
             return Err(FramingError::Mpls);
@@ -226,10 +222,6 @@ impl Framing {
 
     /// Where in a received frame, from its destination address on, with every tag in its place, the packet or frame for
     /// the interface lies. Of the form [`Form::Frames`] it is moved together in place, which destroys the tags.
-    ///
-    /// # Errors
-    ///
-    /// Why the frame is none of this link; the frame is then as it was.
     #[inline]
     pub fn decapsulate(&self, frame: &mut [u8]) -> Result<Range<usize>, Dropped> {
         let under = self.under_tags(frame)?;

@@ -23,14 +23,14 @@ pub(crate) const HEADERS: usize = 1024;
 const MOST_SEGMENTS: usize = 65_536 / 8;
 
 /// Why a received frame did not get to the interface.
-pub(crate) enum Untaken {
+pub(crate) enum Undelivered {
     Dropped(Dropped),
     Gone,
 }
 
-impl From<Dropped> for Untaken {
-    fn from(why: Dropped) -> Untaken {
-        Untaken::Dropped(why)
+impl From<Dropped> for Undelivered {
+    fn from(why: Dropped) -> Undelivered {
+        Undelivered::Dropped(why)
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn take_apart<F: Lines>(
     header: &NetHeader,
     packet: &mut [u8],
     headers: &mut [u8],
-) -> Result<usize, Untaken> {
+) -> Result<usize, Undelivered> {
     let (front, network) =
         packet.split_at_mut_checked(line.framing.network_offset()).ok_or(Dropped::Short)?;
     let prefix = match line.framing.form() {
@@ -130,9 +130,9 @@ pub(crate) fn is_ip(frame: &[u8]) -> bool {
 }
 
 /// Hands pieces of a packet to the kernel.
-pub(crate) fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Untaken> {
+pub(crate) fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Undelivered> {
     tun.write(pieces).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::BADFD) => Untaken::Gone,
+        Some(Errno::BADFD) => Undelivered::Gone,
         _ => Dropped::InterfaceRefused.into(),
     })
 }

@@ -15,6 +15,14 @@
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
 //! received frames that wait; by `batch` [`batch::Batch::MEMORY`] a worker.
 //!
+//! ```
+//! use rxlane_link::frame_size::needed_mtu;
+//!
+//! // PPPoE under two tags takes 16 bytes of the parent's frames.
+//! assert_eq!(needed_mtu(1500, &"ad:100,q:200,pppoe:7".parse()?), 1516);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Deliberately not here
 //!
 //! Making frames (crates `wire` and `traffic`), capture files (crate `capture`), samples of received frames for a

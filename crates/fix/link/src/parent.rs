@@ -78,20 +78,12 @@ impl Parent {
     }
 
     /// The next frame, by one system call.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel says beyond what [`Arrival`] has.
     #[inline]
     pub(crate) fn receive(&mut self) -> io::Result<Arrival<'_>> {
         receive(&self.receive, &mut self.buffer)
     }
 
     /// Sends a frame given in two pieces, by one system call.
-    ///
-    /// # Errors
-    ///
-    /// Why it was not sent.
     #[inline]
     pub(crate) fn send(&self, head: &[u8], rest: &[u8]) -> Result<(), Dropped> {
         let pieces = [IoSlice::new(head), IoSlice::new(rest)];
@@ -208,10 +200,6 @@ pub fn receiver(
 }
 
 /// A socket that sends out of an interface, and receives nothing.
-///
-/// # Errors
-///
-/// `EPERM` without CAP_NET_RAW; what else a packet socket says.
 pub(crate) fn sender(interface: u32) -> io::Result<Packet> {
     let socket = Packet::open()?;
     socket.bind_to_send(interface)?;
@@ -230,10 +218,6 @@ pub fn buffer() -> Box<[u8]> {
 }
 
 /// The next frame of a socket, by one system call, in a [`buffer`].
-///
-/// # Errors
-///
-/// What the kernel says beyond what [`Arrival`] has.
 #[inline]
 pub fn receive<'b>(socket: &Packet, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
     let Some(room) = buffer.get_mut(TAG_LENGTH..) else { return Ok(Arrival::Nothing) };

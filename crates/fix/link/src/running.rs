@@ -1,7 +1,7 @@
 //! A link from its coming up to its end.
 
-mod crew;
 mod watch;
+mod workers;
 
 use crate::batch::{self, Batch, Below, Io};
 use crate::counters::Counters;
@@ -13,7 +13,6 @@ use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
-pub use crew::Workers;
 use kernel::netlink::{self, Address, Events};
 use kernel::socket::Packet;
 use kernel::tun::{Offloads, Tun};
@@ -35,6 +34,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 pub use watch::{Seen, Watch};
 use wire::emit::Encapsulation;
+pub use workers::Workers;
 
 /// ARPHRD type of Ethernet (linux/if_arp.h).
 const ETHERNET: u16 = 1;
@@ -103,7 +103,7 @@ pub struct Running {
     // Dropped in this order: who asks is answered as long as there is an interface.
     server: Option<Server>,
     path: Box<dyn DataPath>,
-    crew: Workers,
+    threads: Workers,
     /// Held as long as the link is up, so that no other has its frames.
     _claim: UnixDatagram,
     line: Line,
@@ -266,8 +266,8 @@ impl Running {
         let watch = Watch::new(monitor, parent, index, needed);
         let serve = |(sockets, ask)| Server::new(sockets, &request.name, Arc::clone(&shared), ask);
         let server = asked.map(serve).transpose()?;
-        let crew = Workers::start(others).map_err(Error::kernel("start threads"))?;
-        Ok(Running { _claim: claim, server, path, crew, line, shared, watch, stop, waiting: Vec::new() })
+        let threads = Workers::start(others).map_err(Error::kernel("start threads"))?;
+        Ok(Running { _claim: claim, server, path, threads, line, shared, watch, stop, waiting: Vec::new() })
     }
 
     /// How it stands.
@@ -281,10 +281,6 @@ impl Running {
     }
 
     /// Moves packets until somebody asks for the end, or there is nothing left to move them between.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses what it did not before.
     pub fn run(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Ended, Error> {
         self.path.begin();
         loop {
@@ -295,7 +291,7 @@ impl Running {
             if changed && let Some(ended) = self.look(told)? {
                 return Ok(ended);
             }
-            let mut moved = if failed { self.crew.failure() } else { Ok(()) };
+            let mut moved = if failed { self.threads.failure() } else { Ok(()) };
             if from_interface && moved.is_ok() {
                 moved = self.path.send_some(&self.line);
             }
@@ -323,7 +319,7 @@ impl Running {
             std::thread::sleep(pause);
         }
         let (interface, parent) = (self.path.interface(), self.path.parent());
-        let sources = [interface, parent, self.watch.as_fd(), self.stop.as_fd(), self.crew.as_fd()];
+        let sources = [interface, parent, self.watch.as_fd(), self.stop.as_fd(), self.threads.as_fd()];
         ready(sources.map(Some), None).map_err(Error::kernel("wait for packets"))
     }
 
@@ -342,10 +338,10 @@ impl Running {
     /// Ends the link: the interface is gone when this returns, and who asked for it hears of it.
     pub fn down(self) -> Status {
         let status = self.status();
-        let Running { server, path, crew, _claim: claim, mut waiting, .. } = self;
+        let Running { server, path, threads, _claim: claim, mut waiting, .. } = self;
         waiting.extend(server.map(|mut server| server.close()).unwrap_or_default());
         drop(path);
-        crew.end();
+        drop(threads);
         // Before who waits for the end hears of it, and may bring the same line up again.
         drop(claim);
         drop(waiting);
@@ -378,10 +374,6 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// An interface as the parent of a link.
-///
-/// # Errors
-///
-/// There is none, or it is no Ethernet interface.
 pub fn find_parent(name: &str) -> Result<netlink::Link, Error> {
     let parent = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
         Some(libc::ENODEV) => Error::Usage(format!(

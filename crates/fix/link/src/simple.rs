@@ -7,7 +7,7 @@
 use crate::datapath::{DataPath, Line, PathError};
 use crate::dropped::Dropped;
 use crate::framing::Head;
-use crate::inbound::{HEADERS, Untaken, complete, inside, lower_mss, take_apart, write};
+use crate::inbound::{HEADERS, Undelivered, complete, inside, lower_mss, take_apart, write};
 use crate::mss::Checksum;
 use crate::parent::{Arrival, Parent, Received};
 use kernel::tun::Tun;
@@ -81,11 +81,11 @@ impl DataPath for Simple {
             };
             let packets = match take(line, &self.tun, received, &mut *self.headers) {
                 Ok(packets) => packets,
-                Err(Untaken::Dropped(why)) => {
+                Err(Undelivered::Dropped(why)) => {
                     line.counters.dropped(why, 1);
                     1
                 }
-                Err(Untaken::Gone) => return Err(PathError::InterfaceGone),
+                Err(Undelivered::Gone) => return Err(PathError::InterfaceGone),
             };
             left = left.saturating_sub(packets);
         }
@@ -113,7 +113,7 @@ fn send(line: &Line, head: &mut Head, parent: &Parent, from_interface: &mut [u8]
 }
 
 /// Hands a received frame to the kernel; how many packets it was.
-fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> Result<usize, Untaken> {
+fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> Result<usize, Undelivered> {
     let Received { frame, header } = received;
     let length = frame.len();
     let range = line.framing.decapsulate(frame)?;

@@ -45,12 +45,10 @@ impl Refused {
     /// How its line begins, by which it is told from other answers.
     const BEGINNING: &str = "{\"refused\":";
 
-    /// The line, without its end.
     pub fn line(why: &str) -> String {
         serde_json::to_string(&Refused { refused: why.to_owned() }).unwrap_or_default()
     }
 
-    /// Why, where a line says so.
     pub fn read(line: &str) -> Option<String> {
         if !line.starts_with(Refused::BEGINNING) {
             return None;
@@ -87,10 +85,6 @@ impl Instances {
     }
 
     /// The answer to a question, which is one line.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::None`], [`ControlError::Killed`] and others.
     pub fn ask<T: DeserializeOwned>(&self, name: &str, question: &str) -> Result<T, ControlError> {
         let (answer, _, _) = self.exchange(name, question)?;
         self.read(name, &answer)

@@ -88,10 +88,6 @@ fn arguments(own: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// The secret that the caller handed over to this daemon.
-///
-/// # Errors
-///
-/// Nobody did.
 pub fn secret() -> io::Result<Vec<u8>> {
     let mut caller = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut length = [0; 4];
@@ -117,10 +113,6 @@ pub struct Leaving {
 impl Leaving {
     /// `log` takes what is said from then on; without one nobody hears it. `ask` is written to when the network namespace, in
     /// which `name` is, is deleted: this process would keep it alive, where nobody finds it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or there are no more descriptors or threads.
     pub fn prepare(log: Option<&Path>, name: &str, ask: UnixStream) -> Result<Leaving, DaemonError> {
         let nothing = open(Path::new("/dev/null"))?;
         let file = log.map(open).transpose()?;

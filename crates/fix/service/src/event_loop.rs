@@ -8,10 +8,6 @@ use std::time::Duration;
 
 /// Waits until one of these descriptors can be read, or reports an error or its end, but no longer than `timeout`; which of them
 /// do. Where there is `None` instead of a descriptor, that is never so; at least one has to be there. A signal ends the wait with none of them.
-///
-/// # Errors
-///
-/// The kernel has no memory for it.
 pub fn ready<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,

@@ -138,10 +138,6 @@ pub struct Instances {
 
 impl Instances {
     /// Those of this kind in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// There is no procfs.
     pub fn new(kind: Kind, state: StateDir) -> Result<Instances, StateError> {
         let failed = StateError::file("read", Path::new("/proc/thread-self/ns/net"));
         let namespace = NetNs::current().map_err(failed)?;

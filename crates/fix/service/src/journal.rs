@@ -68,7 +68,6 @@ pub enum Applied {
     Changed {
         /// What puts it back.
         former: Former,
-        /// What it is now.
         after: Present,
     },
 }

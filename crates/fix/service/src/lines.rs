@@ -42,10 +42,6 @@ struct State {
 impl Queue {
     /// A thread called `name` gives each line to `write`, and whether no other waits behind it; at the end `None`. At most this
     /// many bytes wait.
-    ///
-    /// # Errors
-    ///
-    /// There are no more threads.
     pub fn start(
         name: &str,
         most: usize,
@@ -145,20 +141,10 @@ pub struct LineWriter {
 }
 
 impl LineWriter {
-    /// On what is standard output now.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors or threads.
     pub fn new() -> io::Result<LineWriter> {
         LineWriter::on(File::from(dup(stdout())?))
     }
 
-    /// On this file.
-    ///
-    /// # Errors
-    ///
-    /// There are no more threads.
     pub fn on(file: File) -> io::Result<LineWriter> {
         LineWriter::with(file, WAITING)
     }
@@ -218,7 +204,6 @@ impl WholeLines<File> {
 }
 
 impl<W: Write> WholeLines<W> {
-    /// Of something that ends with a line.
     pub const fn new(file: W) -> WholeLines<W> {
         WholeLines { file, is_torn: false }
     }

@@ -44,10 +44,6 @@ pub struct Log {
 
 impl Prepared {
     /// Of this file; `nothing` takes what is said when there is no log any more.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors or threads.
     pub fn new(file: File, nothing: File) -> io::Result<Prepared> {
         let (reader, writer) = io::pipe()?;
         let report = |failure: Option<String>| {
@@ -62,19 +58,10 @@ impl Prepared {
     }
 
     /// What takes what is said, from before it takes standard output on.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn writer(&self) -> io::Result<File> {
         self.writer.as_fd().try_clone_to_owned().map(File::from)
     }
 
-    /// Takes standard output and standard error.
-    ///
-    /// # Errors
-    ///
-    /// Those of dup2(2).
     pub fn start(self) -> io::Result<Log> {
         dup2_stdout(&self.writer)?;
         dup2_stderr(&self.writer)?;

@@ -36,10 +36,6 @@ impl Names {
     }
 
     /// Calls this once they are removed, from a thread of its own.
-    ///
-    /// # Errors
-    ///
-    /// There are no more threads.
     pub fn on_removal(self, call: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let watch = move || {
             while !self.are_removed() {

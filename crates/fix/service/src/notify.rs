@@ -5,10 +5,6 @@ use sd_notify::{NotifyState, notify};
 use std::io;
 
 /// What was to come up is up, with a sentence for `systemctl status`.
-///
-/// # Errors
-///
-/// The socket cannot be reached.
 pub fn ready(text: &str) -> io::Result<()> {
     notify(&[NotifyState::Ready, NotifyState::Status(&one_line(text))])
 }

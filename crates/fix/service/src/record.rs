@@ -64,7 +64,6 @@ fn text(record: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Versioned { version: VERSION, record }).unwrap_or_default()
 }
 
-/// The file of a record.
 pub fn path(state: &StateDir, instance: &Instance, suffix: &str) -> PathBuf {
     state.path().join(format!("{}{suffix}", instance.stem()))
 }
@@ -83,7 +82,6 @@ pub fn write(state: &StateDir, path: &Path, record: &impl Serialize) -> Result<(
     Ok(())
 }
 
-/// Reads a record; `None`: there is none.
 pub fn read<T: DeserializeOwned>(state: &StateDir, path: &Path) -> Result<Option<T>, RecordError> {
     state.check()?;
     let text = match Regular::open(path).and_then(|file| file.read(LONGEST)) {
@@ -107,11 +105,6 @@ fn parse<T: DeserializeOwned>(text: &[u8], path: &Path, held: bool) -> Result<T,
     serde_json::from_value(value).map_err(|_| broken(path, held))
 }
 
-/// Removes a record, if there is one.
-///
-/// # Errors
-///
-/// [`StateError`]: it cannot be removed, or is no regular file.
 pub fn remove(path: &Path) -> Result<(), StateError> {
     step();
     let removed = expect_record(path).and_then(|()| fs::remove_file(path));
@@ -149,7 +142,6 @@ impl Live {
         Ok(live)
     }
 
-    /// Writes it anew.
     pub fn write(&mut self, record: &impl Serialize) -> Result<(), StateError> {
         let text = text(record);
         self.overwrite(&text).map_err(|error| {

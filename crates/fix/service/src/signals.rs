@@ -20,10 +20,6 @@ pub enum HangUp {
 
 /// A stream that becomes readable when SIGTERM, SIGINT or SIGQUIT asks for the end, and its other end, for those who ask
 /// otherwise.
-///
-/// # Errors
-///
-/// There are no more descriptors.
 pub fn end_requests(hang_up: HangUp) -> io::Result<(UnixStream, UnixStream)> {
     let (stop, ask) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT, SIGQUIT].into_iter().chain(ends(hang_up)) {
@@ -44,10 +40,6 @@ pub struct Interrupted {
 
 impl Interrupted {
     /// Begins. The stream becomes readable with each such signal.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn watch() -> io::Result<(Interrupted, UnixStream)> {
         let by = Arc::new(AtomicUsize::new(0));
         let (stop, ask) = UnixStream::pair()?;
@@ -69,10 +61,6 @@ impl Interrupted {
 
 /// Has signals that would end the process without undoing anything do nothing, and reports each: scripts send them to pppd(8),
 /// where SIGUSR1 and SIGUSR2 have a meaning.
-///
-/// # Errors
-///
-/// There are no more descriptors or threads.
 pub fn report_others(report: impl Fn(&str) + Clone + Send + 'static) -> io::Result<()> {
     for (signal, name) in [(SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM")] {
         let (mut came, sender) = UnixStream::pair()?;

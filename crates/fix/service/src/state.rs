@@ -66,10 +66,6 @@ impl StateDir {
     }
 
     /// Sees that nobody but this user and root can write to the folder, before something is read there.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`]; none where there is no folder.
     pub fn check(&self) -> Result<(), StateError> {
         Ok(is_trusted_folder(&self.0).map(drop)?)
     }

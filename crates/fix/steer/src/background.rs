@@ -14,10 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST: u64 = 4096;
 
 /// Starts the command and waits until it is ready. Gives its number.
-///
-/// # Errors
-///
-/// What it said where it ended instead, or that it said nothing for half a minute; it is ended then.
 pub fn start(mut command: Command) -> Result<u32, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir("/");
     let mut child = command.spawn().map_err(|error| error.to_string())?;
@@ -56,10 +52,6 @@ fn complaint(child: &mut Child, stderr: impl Read) -> String {
 }
 
 /// Says that this process, which [`start`] started, works; and leaves the terminal, so that it is not ended with it.
-///
-/// # Errors
-///
-/// The one who started it is gone.
 pub fn ready() -> io::Result<()> {
     // A leader of a session already, where somebody else started it: nothing to leave.
     let _ = rustix::process::setsid();

@@ -160,7 +160,6 @@ pub(crate) fn resolve(request: &Request, look: &Look, known: &Known) -> Result<C
     assess(request, look, known, false)
 }
 
-/// Puts everything together.
 pub fn check(request: &Request, look: &Look, known: &Known) -> Result<Checked, Error> {
     assess(request, look, known, true)
 }

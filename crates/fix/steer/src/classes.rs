@@ -131,7 +131,6 @@ fn seen(
     })
 }
 
-/// What queues and profile say.
 fn told(case: &Case<'_>, interface: &Interface, class: Class) -> (Option<bool>, String) {
     if case.queue_count(interface) == Some(1) {
         return (Some(false), "there is one receive queue".to_owned());

@@ -113,10 +113,6 @@ fn find(name: &str) -> Result<Found, Error> {
 /// Takes everything back.
 ///
 /// The name may be the present one or that under which it was attached.
-///
-/// # Errors
-///
-/// [`Error`]; [`Error::Usage`] where there is neither such an interface nor anything left of one.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let mut found = find(name)?;
     if found.interface.is_none() && !found.has_dead {
@@ -154,10 +150,6 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
 
 /// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone stays
 /// recorded, for `down`.
-///
-/// # Errors
-///
-/// [`Error::Record`]: records cannot be read, or another process is at work for a minute.
 pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     let instances = &records.instances()?;
     if interrupted(instances)?.is_empty() {

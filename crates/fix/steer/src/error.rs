@@ -2,7 +2,6 @@
 
 use crate::facts::Fact;
 use crate::{check, look, plan, record};
-use format::quoted;
 use host::setting;
 pub use service::ErrorKind as Kind;
 use service::StateError;

@@ -24,25 +24,12 @@ use xdp::{Attachment, Counters, Mode};
 
 /// What is kept: an attachment, or a test's stand-in for one.
 pub trait Steered {
-    /// All counters.
-    ///
-    /// # Errors
-    ///
-    /// They cannot be read.
     fn counters(&mut self) -> Result<Counters, xdp::Error>;
 
     /// What was ordered so far.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
     fn buckets(&mut self) -> Result<Box<[Bucket; BUCKETS]>, xdp::Error>;
 
     /// Orders the CPU of a bucket, and says what is known to be lost of it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written, or the CPU is no target.
     fn set_bucket(&mut self, bucket: usize, value: Bucket) -> Result<(), xdp::Error>;
 
     /// How the program is run now.
@@ -132,10 +119,6 @@ const FAILURES: u32 = 3;
 const AGAIN: Duration = Duration::from_millis(300);
 
 /// Keeps it until `stop` becomes readable, or the programs are taken away.
-///
-/// # Errors
-///
-/// Counters or buckets cannot be read or written three times in a row.
 pub fn keep(
     steered: &mut impl Steered,
     keeping: Keeping,

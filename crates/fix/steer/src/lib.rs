@@ -10,6 +10,17 @@
 //! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
 //!   [`weights`], [`rebalance`].
 //!
+//! ```no_run
+//! use rxlane_steer::record::Records;
+//! use std::time::Duration;
+//!
+//! let records = Records::new(Records::DIRECTORY);
+//! for status in rxlane_steer::status::all(Duration::ZERO, &records)? {
+//!     println!("{}: {}", status.interface, status.mode);
+//! }
+//! # Ok::<(), rxlane_steer::error::Error>(())
+//! ```
+//!
 //! # Reading on
 //!
 //! `check.rs` puts the questions of `facts.rs`, `classes.rs` and `receiving.rs` together; `up.rs` is what follows from

@@ -17,10 +17,6 @@ pub struct Named {
 }
 
 /// Looks in the network namespace of the calling thread.
-///
-/// # Errors
-///
-/// rtnetlink or procfs do not answer.
 pub fn named(family: Family, name: &str) -> Result<Named, Error> {
     let bearer = bearer(name)?;
     let mut others: Vec<Interface> = attached_as(family, name).filter(|other| other.name != name).collect();
@@ -41,10 +37,6 @@ pub fn bearer(name: &str) -> Result<Option<Interface>, Error> {
 }
 
 /// Pins of that name in this network namespace whose program is on no interface.
-///
-/// # Errors
-///
-/// BPF file system or pins cannot be read.
 pub fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
     let here = here();
     let is_its = |dead: &Dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace);

@@ -79,10 +79,6 @@ pub enum PlanError {
 /// Named CPUs are the only candidates; otherwise those online on the NUMA nodes of the receiving CPUs, where at least
 /// two are, else all that are online. Among the candidates, a CPU that receives gets less or nothing
 /// ([`weights::weigh`]). Which CPUs share a core is not considered.
-///
-/// # Errors
-///
-/// A named CPU is offline or beyond the maps, or none is left.
 pub fn plan(request: &Request<'_>) -> Result<Plan, PlanError> {
     let mut left_out = Vec::new();
     let candidates = candidates(request, &mut left_out)?;

@@ -99,28 +99,16 @@ impl Records {
     }
 
     /// What is steered from this network namespace.
-    ///
-    /// # Errors
-    ///
-    /// There is no procfs.
     pub fn instances(&self) -> Result<Instances, Error> {
         Ok(Instances::new(Kind::Steer, self.state.clone())?)
     }
 
     /// Waits for its turn to attach or take back.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`], [`RecordError::Busy`] after a minute.
     pub fn work(&self) -> Result<Turn, Error> {
         Ok(Turn::wait(&self.state)?)
     }
 
     /// Records that this process is the daemon of the attachment.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Kept`]: there is one; [`Error::Record`].
     pub fn keep(&self, instance: &Instance, keeper: &Keeper) -> Result<Keeping, Error> {
         match Live::hold(&self.state, &self.path(instance, DAEMON), keeper) {
             Err(RecordError::Busy(_)) => {
@@ -137,7 +125,6 @@ impl Records {
         Ok(read.map(|(keeper, alive)| Kept { keeper, alive }))
     }
 
-    /// Records what `up` planned.
     pub fn plan(&self, instance: &Instance, planned: &Planned) -> Result<(), Error> {
         Ok(record::write(&self.state, &self.path(instance, PLAN), planned)?)
     }
@@ -155,7 +142,6 @@ impl Records {
         Ok(record::remove(&self.path(instance, DAEMON))?)
     }
 
-    /// Removes what `up` planned.
     pub fn forget_plan(&self, instance: &Instance) -> Result<(), Error> {
         Ok(record::remove(&self.path(instance, PLAN))?)
     }

@@ -160,10 +160,6 @@ pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Statu
 }
 
 /// The interfaces of this network namespace that rxlane steers, and pins that steer nothing.
-///
-/// # Errors
-///
-/// [`Error::Programs`] where interfaces cannot be asked.
 pub fn all(interval: Duration, records: &Records) -> Result<Vec<Status>, Error> {
     let mut found = Vec::new();
     for name in crate::up::interfaces() {

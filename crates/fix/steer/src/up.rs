@@ -128,10 +128,6 @@ pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
 
 /// Looks at the interface for `interval` and decides everything. Changes nothing and takes no privilege, though with
 /// it the traffic is sampled, too.
-///
-/// # Errors
-///
-/// [`Error`]; [`Error::Programs`] where it is steered already.
 pub fn resolve(
     request: &Request,
     manner: &Options,

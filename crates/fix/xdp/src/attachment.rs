@@ -62,24 +62,12 @@ pub trait Plan {
     fn mode(&self) -> Mode;
 
     /// Whether it can be carried out on this machine, as far as that can be known without the kernel's bpf(2).
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot.
     fn check(&self) -> Result<(), Error>;
 
     /// Whether the kernel takes the programs for frames of several buffers.
-    ///
-    /// # Errors
-    ///
-    /// It takes none of the programs.
     fn frags(&self) -> Result<bool, Error>;
 
     /// Loads the programs, fills the maps, and pins all of them. Gives the program for the interface, and what to record.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel refused.
     fn load(&self, frags: bool, folder: &Folder) -> Result<(OwnedFd, Vec<u8>), Error>;
 }
 
@@ -291,7 +279,6 @@ impl Folder {
         Ok((Loaded { name: info.name, id: info.id, tag: info.tag }, info.loaded_ns))
     }
 
-    /// A pinned map of this type and size.
     pub(crate) fn map(
         &self,
         name: &str,

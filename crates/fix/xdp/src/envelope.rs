@@ -128,7 +128,6 @@ impl Attachment<Limit> {
         self.parts.header
     }
 
-    /// What was counted so far.
     pub fn counts(&self) -> Result<Counted, Error> {
         let counts = &self.parts.counts;
         let bytes = counts.lookup(0).map_err(|source| self.unread(COUNTS, source))?;

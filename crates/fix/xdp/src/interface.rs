@@ -64,10 +64,6 @@ pub struct Interface {
 
 impl Interface {
     /// Looks an interface up in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoInterface`]; [`Error::System`] where procfs is not there.
     pub fn find(name: &str) -> Result<Interface, Error> {
         let link = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
             Some(libc::ENODEV) => Error::NoInterface { name: name.to_owned() },
@@ -86,10 +82,6 @@ impl Interface {
     /// The XDP program on the interface, whoever attached it; `None`: it has none.
     ///
     /// Works without privilege; what takes one to know is `None` in the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoInterface`] where it is gone; [`Error::System`] where rtnetlink does not answer.
     pub fn program(&self) -> Result<Option<Program>, Error> {
         let Some(xdp) = self.link()?.xdp else { return Ok(None) };
         let mode = match (xdp.native, xdp.generic) {
@@ -118,10 +110,6 @@ impl Interface {
     }
 
     /// What the kernel says of it now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoInterface`] where it is gone; [`Error::System`] where rtnetlink does not answer.
     pub fn described(&self) -> Result<Described, Error> {
         /// `include/uapi/linux/if_arp.h`.
         const ARPHRD_ETHER: u16 = 1;

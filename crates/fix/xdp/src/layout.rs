@@ -119,7 +119,6 @@ pub struct Settings {
     pub symmetric: u32,
     /// Possible CPUs of this machine, at most [`CPUS`].
     pub cpus: u32,
-    /// 0.
     pub spare: u32,
     /// Nanoseconds after which a frame that came out of the queue of its CPU is taken for delivered.
     pub hold_ns: u64,
@@ -130,7 +129,6 @@ pub struct Settings {
 #[repr(C)]
 pub struct Bucket {
     pub cpu: u32,
-    /// 0.
     pub spare: u32,
     /// Frames of this bucket that were sent and are known never to arrive (the queue of the CPU was full).
     pub lost: u64,
@@ -146,7 +144,6 @@ pub struct Counts {
     /// The CPU whose entry this is, set before the program is attached: its own frames need no queue. A number that no
     /// CPU has queues all.
     pub own_cpu: u32,
-    /// 0.
     pub spare: u32,
     /// Frames by [`Reason`].
     pub reasons: [u64; REASONS],

@@ -30,6 +30,12 @@
 //! interface last; whoever holds the pins holds the attachment, so it stays when the process ends, and any process
 //! finds it with `Attachment::open`. A killed process leaves a whole attachment or pins without a link, which the
 //! next one clears, as it does those of interfaces that are gone ([`dead()`]).
+//!
+//! ```no_run
+//! let program = rxlane_xdp::Interface::find("eth0")?.program()?;
+//! println!("{:?}", program.and_then(|program| program.attached_as));
+//! # Ok::<(), rxlane_xdp::Error>(())
+//! ```
 
 #![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(unsafe_code)]

@@ -223,10 +223,6 @@ fn remove_empty(family: Family, namespace: u64) {
 }
 
 /// Makes the folder of an interface and locks it. What is in it already is a leftover.
-///
-/// # Errors
-///
-/// [`Error::Attached`] where the interface has been attached in the meantime.
 pub(crate) fn create(family: Family, interface: &Interface) -> Result<Locked, Error> {
     let root = bpffs::find_or_mount()?;
     let plain = folder_name(&interface.name);

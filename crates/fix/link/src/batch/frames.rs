@@ -33,7 +33,6 @@ pub(crate) struct Frames<O = ()> {
 }
 
 impl<O: Copy> Frames<O> {
-    /// Without any.
     pub(crate) fn new() -> Frames<O> {
         Frames { heads: vec![0; HEADS].into_boxed_slice(), used: 0, list: Vec::with_capacity(BATCH) }
     }
@@ -51,7 +50,6 @@ impl<O: Copy> Frames<O> {
         ]
     }
 
-    /// Whether there is no room for another.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= BATCH || self.used + LONGEST_HEAD > HEADS

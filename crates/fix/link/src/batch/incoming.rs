@@ -5,7 +5,7 @@ use super::ring::{Ring, Slot};
 use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
 use crate::framing::Form;
-use crate::inbound::{HEADERS, Untaken, behind, complete, inside, is_ip, lower_mss, take_apart, write};
+use crate::inbound::{HEADERS, Undelivered, behind, complete, inside, is_ip, lower_mss, take_apart, write};
 use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::parent::{self, Arrival};
@@ -31,7 +31,6 @@ const PIECES: usize = SEGMENTS as usize + 4;
 const DENSELY: Duration = Duration::from_micros(10);
 const WINDOW: Duration = Duration::from_micros(150);
 
-/// A frame in the ring that is one of the link.
 #[derive(Clone, Copy, Debug)]
 struct Place<O> {
     /// Where the frame starts and ends that is looked at for coalescing; of no bytes where it is not.
@@ -95,7 +94,6 @@ impl<O: Copy> Incoming<O> {
         self.is_dense
     }
 
-    /// Takes some of what the parent received.
     pub(crate) fn receive_some<F: Lines<Owner = O>>(
         &mut self,
         tun: &Tun,
@@ -164,7 +162,6 @@ impl<O: Copy> Incoming<O> {
         (BATCH, None)
     }
 
-    /// Puts the frames together and writes them.
     fn deliver<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), Stopped> {
         let ring = &self.ring;
         let octets = |(start, end): (usize, usize)| ring.bytes(start, end - start);
@@ -206,17 +203,16 @@ impl<O: Copy> Incoming<O> {
                     line.counters.delivered(1);
                     received(*number);
                 }
-                (Err(Untaken::Gone), _) => return Err(Stopped::Gone),
-                (Err(Untaken::Dropped(why)), Delivery::Packet(packet)) => {
+                (Err(Undelivered::Gone), _) => return Err(Stopped::Gone),
+                (Err(Undelivered::Dropped(why)), Delivery::Packet(packet)) => {
                     packet.frames().for_each(|number| lost(number, why));
                 }
-                (Err(Untaken::Dropped(why)), Delivery::Frame(number)) => lost(*number, why),
+                (Err(Undelivered::Dropped(why)), Delivery::Frame(number)) => lost(*number, why),
             }
         }
         Ok(())
     }
 
-    /// Takes what stands alone.
     fn deliver_alone<F: Lines<Owner = O>>(
         &mut self,
         tun: &Tun,
@@ -240,29 +236,26 @@ impl<O: Copy> Incoming<O> {
         };
         match take(line, tun, self.offloads, frame, header, &mut *self.headers) {
             Ok(()) => Ok(()),
-            Err(Untaken::Dropped(why)) => {
+            Err(Undelivered::Dropped(why)) => {
                 line.counters.dropped(why, 1);
                 Ok(())
             }
-            Err(Untaken::Gone) => Err(Stopped::Gone),
+            Err(Undelivered::Gone) => Err(Stopped::Gone),
         }
     }
 }
 
-/// The next frame in the queue of the socket.
 fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
     // That the parent went down is told once, instead of the frame, which would then be taken for the next one.
     let _ = sockopt::socket_error(ring.socket());
     parent::receive(ring.socket(), buffer)
 }
 
-/// Why nothing more can be taken.
 enum Stopped {
     Gone,
     Parent(io::Error),
 }
 
-/// A frame that is one of the link.
 struct Prepared<O> {
     /// Which bytes are looked at for coalescing.
     looked_at: Range<usize>,
@@ -291,13 +284,12 @@ fn prepare<F: Lines>(
     Ok(Prepared { looked_at, inner, owner })
 }
 
-/// Writes a packet of one or more frames, of the form that the interface has.
 fn write_packet<F: Lines>(
     tun: &Tun,
     line: &Line<F>,
     packet: &Packet<'_, &[u8]>,
     frames: &[&[u8]],
-) -> Result<(), Untaken> {
+) -> Result<(), Undelivered> {
     let front = match line.framing.form() {
         Form::Packets => &[][..],
         Form::Frames => {
@@ -324,7 +316,7 @@ fn take<F: Lines>(
     frame: &mut [u8],
     header: NetHeader,
     headers: &mut [u8],
-) -> Result<(), Untaken> {
+) -> Result<(), Undelivered> {
     let length = frame.len();
     if !header.is_super_packet() {
         let Prepared { inner, owner, .. } = prepare(line, frame, header)?;

@@ -22,7 +22,7 @@ mod frames;
 mod incoming;
 mod outgoing;
 mod ring;
-mod way_out;
+mod transmit_path;
 mod xsk;
 
 use crate::datapath::{DataPath, Line, PathError};
@@ -39,7 +39,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use way_out::WayOut;
+use transmit_path::TransmitPath;
 use xsk::Xsk;
 
 /// How long a worker pauses where frames come densely.
@@ -48,7 +48,6 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Bytes of a worker: its thread, its ring, and its buffers.
 pub const WORKER: usize = service::memory::THREAD + (4 << 20) + (1 << 20);
 
-/// How frames leave the parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     #[default]
@@ -80,7 +79,6 @@ pub struct Batch<F: Lines = Framing> {
     outgoing: Outgoing<F::Owner>,
 }
 
-/// Workers need one parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Below {
     pub index: u32,
@@ -95,10 +93,6 @@ impl Batch {
     pub const MEMORY: usize = (4 + 8 + 1 + 4) << 20;
 
     /// A worker for each queue of the interface.
-    ///
-    /// # Errors
-    ///
-    /// The sockets cannot be had; see `Ring::open` and `Xsk::open`.
     pub fn workers(
         queues: Vec<Tun>,
         offloads: Offloads,
@@ -107,10 +101,10 @@ impl Batch {
         io: Io,
     ) -> io::Result<Vec<Batch>> {
         Batch::of(queues, offloads, below, &Admission::of(framing), |number| match io {
-            Io::AfPacket => WayOut::packet(below.index, Some(framing)),
+            Io::AfPacket => TransmitPath::packet(below.index, Some(framing)),
             Io::AfXdp => {
                 let longest = below.mtu as usize + crate::framing::LONGEST_HEAD;
-                Ok(WayOut::Xdp(Box::new(Xsk::open(below.index, number, longest)?)))
+                Ok(TransmitPath::Xdp(Box::new(Xsk::open(below.index, number, longest)?)))
             }
         })
     }
@@ -124,7 +118,7 @@ impl<F: Lines> Batch<F> {
         below: Below,
         admission: &Admission,
     ) -> io::Result<Vec<Batch<F>>> {
-        Batch::of(queues, offloads, below, admission, |_| WayOut::packet(below.index, None))
+        Batch::of(queues, offloads, below, admission, |_| TransmitPath::packet(below.index, None))
     }
 
     fn of(
@@ -132,13 +126,13 @@ impl<F: Lines> Batch<F> {
         offloads: Offloads,
         below: Below,
         admission: &Admission,
-        way_out: impl Fn(u32) -> io::Result<WayOut>,
+        transmit_path: impl Fn(u32) -> io::Result<TransmitPath>,
     ) -> io::Result<Vec<Batch<F>>> {
         let is_one = queues.len() == 1;
         let mut group = None;
         let worker = |(number, tun)| {
             let ring = Ring::open(below.index, admission, below.mtu, (!is_one).then_some(&mut group))?;
-            let outgoing = Outgoing::new(way_out(number)?);
+            let outgoing = Outgoing::new(transmit_path(number)?);
             Ok(Batch { tun, incoming: Incoming::new(ring, offloads), outgoing })
         };
         (0..).zip(queues).map(worker).collect()

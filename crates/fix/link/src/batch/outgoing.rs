@@ -4,7 +4,7 @@
 mod too_long;
 
 use super::frames::Frames;
-use super::way_out::WayOut;
+use super::transmit_path::TransmitPath;
 use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
 use crate::frame_size::longest_mtu;
@@ -44,13 +44,13 @@ pub(crate) struct Outgoing<O = ()> {
     head: Head,
     /// For what goes in front of packets, where it is looked up.
     space: Option<Box<Prefix>>,
-    way: WayOut,
+    way: TransmitPath,
     /// Of messages to senders whose packets are too long.
     allowance: Allowance,
 }
 
 impl<O: Copy + Default> Outgoing<O> {
-    pub(crate) fn new(way: WayOut) -> Outgoing<O> {
+    pub(crate) fn new(way: TransmitPath) -> Outgoing<O> {
         Outgoing {
             read: vec![0; ROOM].into_boxed_slice(),
             packets: Vec::with_capacity(PACKETS),
@@ -62,7 +62,6 @@ impl<O: Copy + Default> Outgoing<O> {
         }
     }
 
-    /// Sends some of what the kernel handed to the interface.
     pub(crate) fn send_some<F: Lines<Owner = O>>(
         &mut self,
         tun: &Tun,
@@ -134,7 +133,6 @@ impl<O: Copy + Default> Outgoing<O> {
         }
     }
 
-    /// Lowers the maximum segment size in what was read.
     #[inline]
     fn lower<F: Lines<Owner = O>>(
         &mut self,
@@ -316,8 +314,7 @@ impl<O: Copy + Default> Outgoing<O> {
     }
 }
 
-/// Sends what is ready.
-fn flush<F: Lines>(line: &Line<F>, way: &mut WayOut, frames: &mut Frames<F::Owner>, read: &[u8]) {
+fn flush<F: Lines>(line: &Line<F>, way: &mut TransmitPath, frames: &mut Frames<F::Owner>, read: &[u8]) {
     if !frames.list().is_empty() {
         way.send(line, frames, read);
         frames.clear();
@@ -403,7 +400,7 @@ mod tests {
                 let encapsulation = link.parse().expect("an encapsulation");
                 let framing = Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link");
                 let loopback = 1;
-                let way = WayOut::packet(loopback, Some(&framing)).expect("a socket");
+                let way = TransmitPath::packet(loopback, Some(&framing)).expect("a socket");
                 let mut outgoing = Outgoing::new(way);
                 let read = super_packet(framing.network_offset());
                 outgoing.read[64..64 + read.len()].copy_from_slice(&read);

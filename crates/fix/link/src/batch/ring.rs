@@ -19,7 +19,7 @@ use wire::ethernet::EtherType;
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
 
 /// Bytes of a ring. At 10 Gbit/s of full-size frames that is two milliseconds, at 1 Gbit/s more than twenty.
-const OCTETS: usize = 4 << 20;
+const BYTES: usize = 4 << 20;
 /// Bytes that the kernel allocates in one piece.
 const BLOCK: usize = 1 << 16;
 /// The smallest slot, and the largest; longer frames wait in the queue of the socket.
@@ -35,7 +35,6 @@ const TO_KERNEL: u32 = 0;
 const TO_USER: u32 = 1;
 const WAITS_IN_QUEUE: u32 = 2;
 
-/// The ring of one socket on the parent.
 #[derive(Debug)]
 pub(crate) struct Ring {
     // Unmapped before the socket is closed.
@@ -46,7 +45,6 @@ pub(crate) struct Ring {
     next: usize,
 }
 
-/// What is in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A frame, from its destination address on, and what the kernel says about it.
@@ -78,10 +76,10 @@ impl Ring {
         group: Option<&mut Option<u16>>,
     ) -> io::Result<Ring> {
         let slot = (mtu as usize + FRONT).next_power_of_two().clamp(*SLOTS.start(), *SLOTS.end());
-        let count = OCTETS / slot;
+        let count = BYTES / slot;
         let request = RingRequest {
             block_size: BLOCK as u32,
-            block_count: (OCTETS / BLOCK) as u32,
+            block_count: (BYTES / BLOCK) as u32,
             slot_size: slot as u32,
             slot_count: count as u32,
         };
@@ -95,7 +93,7 @@ impl Ring {
                 Ok(())
             },
         )?;
-        let mapping = Mapping::shared(socket.as_fd(), OCTETS, 0)?;
+        let mapping = Mapping::shared(socket.as_fd(), BYTES, 0)?;
         Ok(Ring { mapping, socket, slot, count, next: 0 })
     }
 
@@ -123,7 +121,6 @@ impl Ring {
         Some(self.frame(at, status).unwrap_or(Slot::Lost))
     }
 
-    /// The frame in the slot that starts at `at`.
     #[inline]
     fn frame(&mut self, at: usize, status: u32) -> Option<Slot> {
         let word = |place: usize| Some(self.mapping.word(at + place)?.load(Ordering::Relaxed));
@@ -171,7 +168,6 @@ impl Ring {
         self.mapping.bytes(start, length)
     }
 
-    /// The same, to be changed.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
         self.mapping.bytes_mut(start, length)

@@ -79,7 +79,6 @@ pub(crate) struct Xsk {
     since: Instant,
 }
 
-/// Where a socket is bound.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     interface: u32,
@@ -87,7 +86,6 @@ struct Place {
     chunk: u32,
 }
 
-/// The socket, its memory and its rings.
 #[derive(Debug)]
 struct Open {
     transmit: Queue,
@@ -113,7 +111,6 @@ impl Xsk {
         Ok(Xsk { place, open: Some(Open::new(place)?), since: Instant::now() })
     }
 
-    /// Sends all frames, and counts what became of each.
     pub(crate) fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         for burst in frames.list().chunks(BURST as usize) {
             if self.open.is_none() && self.since.elapsed() >= AGAIN {
@@ -160,7 +157,6 @@ impl Open {
         Ok(Open { transmit, completion, memory, socket, chunk, free })
     }
 
-    /// Sends a burst, and counts it.
     fn send<F: Lines>(
         &mut self,
         line: &Line<F>,

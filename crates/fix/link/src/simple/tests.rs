@@ -120,7 +120,7 @@ fn super_packets_and_partial_checksums_are_finished() {
                 super::take(&line, &path.tun, received, &mut *path.headers)
             };
             assert!(matches!(many(size), Ok(5000)), "{text}");
-            assert!(matches!(many(7), Err(Untaken::Dropped(Dropped::SuperPacket))), "{text}");
+            assert!(matches!(many(7), Err(Undelivered::Dropped(Dropped::SuperPacket))), "{text}");
             assert_eq!(line.counters.read().segments, 5005, "{text}");
 
             // Without a partial checksum, of an unknown type, or with a checksum in front of the packet: refused.
@@ -136,7 +136,10 @@ fn super_packets_and_partial_checksums_are_finished() {
                 let (mut frame, _) = unfinished(&encapsulation, local, &payload(4500));
                 let received = Received { frame: &mut frame, header };
                 let refused = super::take(&line, &path.tun, received, &mut *path.headers);
-                assert!(matches!(refused, Err(Untaken::Dropped(Dropped::SuperPacket))), "{text} {header:?}");
+                assert!(
+                    matches!(refused, Err(Undelivered::Dropped(Dropped::SuperPacket))),
+                    "{text} {header:?}"
+                );
             }
         });
     }

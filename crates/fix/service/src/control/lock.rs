@@ -15,10 +15,6 @@ pub struct Lock {
 
 impl Lock {
     /// The lock of this name, of a kind and of this network namespace; `None`: another process has it.
-    ///
-    /// # Errors
-    ///
-    /// The folder or the file cannot be made.
     pub fn take(instances: &Instances, name: &str) -> Result<Option<Lock>, ControlError> {
         instances.state().make()?;
         let path = instances.file(name, ".lock");

@@ -46,10 +46,13 @@ struct Connection {
 }
 
 enum State {
-    /// What there is of the question.
     Reading(Vec<u8>),
     /// The answer, how much of it is written, and whether it is the last.
-    Answer { text: Vec<u8>, written: usize, is_last: bool },
+    Answer {
+        text: Vec<u8>,
+        written: usize,
+        is_last: bool,
+    },
 }
 
 impl Connection {

@@ -50,10 +50,6 @@ pub struct Server {
 
 impl Server {
     /// Answers for the instance `name`. `stop` is written to when somebody asks for its end.
-    ///
-    /// # Errors
-    ///
-    /// The socket cannot be made, or one that lives answers there.
     pub fn new(
         instances: &Instances,
         name: &str,
@@ -68,10 +64,6 @@ impl Server {
     }
 
     /// The same while another process answers for `name`: at a socket of its own, until [`Server::take_place`].
-    ///
-    /// # Errors
-    ///
-    /// The socket cannot be made.
     pub fn standby(
         instances: &Instances,
         name: &str,
@@ -115,10 +107,6 @@ impl Server {
     }
 
     /// Answers for the name from now on, whoever did so before.
-    ///
-    /// # Errors
-    ///
-    /// The socket cannot be moved there.
     pub fn take_place(&mut self) -> Result<(), ControlError> {
         if self.path == self.place {
             return Ok(());
@@ -134,10 +122,6 @@ impl Server {
     }
 
     /// Answers for the name again, where a process that had taken the place is gone.
-    ///
-    /// # Errors
-    ///
-    /// The socket cannot be made, or one that lives answers there.
     pub fn retake_place(
         &mut self,
         instances: &Instances,

@@ -6,7 +6,6 @@ use host::setting::{self, InterfaceName, Present, Tree};
 use std::fmt;
 use std::io;
 
-/// What became of an entry.
 #[derive(Debug)]
 pub enum Outcome {
     Restored,

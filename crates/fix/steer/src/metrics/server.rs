@@ -35,10 +35,6 @@ struct Shared {
 
 impl Server {
     /// Listens on an address, and serves an empty page until [`Server::serve`] gives it one.
-    ///
-    /// # Errors
-    ///
-    /// The address is in use, is none of this machine's, or takes a privilege.
     pub fn bind(address: SocketAddr) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;

@@ -211,7 +211,6 @@ impl Mark {
         }
     }
 
-    /// Step 1.
     fn is_flushed(&self, reading: &Reading, cpu: u32) -> bool {
         let waited = reading.at().saturating_sub(self.at) >= POLL;
         waited || self.receivers.iter().all(|before| flushed(before, reading, cpu))

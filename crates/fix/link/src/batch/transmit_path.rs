@@ -13,14 +13,11 @@ use std::ops::Range;
 use wire::ethernet::EtherType;
 use wire::vlan::Tag;
 
-/// A way out.
 #[derive(Debug)]
-pub(crate) enum WayOut {
+pub(crate) enum TransmitPath {
     /// sendmmsg(2).
     Packet {
-        /// The socket.
         socket: Packet,
-        /// Its arguments.
         messages: Outgoing<2>,
         /// Whether a virtio header stands in front of every frame.
         has_header: bool,
@@ -30,11 +27,11 @@ pub(crate) enum WayOut {
     Xdp(Box<Xsk>),
 }
 
-impl WayOut {
+impl TransmitPath {
     /// By a packet socket. With tags alone the kernel segments, if it knows their TPIDs (`eth_type_vlan()`); behind PPPoE
     /// it cannot (`skb_mac_gso_segment()` has no handler for EtherType 0x8864, and sendmsg(2) fails with `ENOMEM`).
     /// `framing`: that of all frames; `None`: they are of many sessions of PPPoE.
-    pub(crate) fn packet(interface: u32, framing: Option<&Framing>) -> io::Result<WayOut> {
+    pub(crate) fn packet(interface: u32, framing: Option<&Framing>) -> io::Result<TransmitPath> {
         let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
         let tagged = framing.filter(|framing| framing.form() == Form::Frames);
         let has_header = tagged.is_some_and(|framing| framing.encapsulation().tags().iter().all(is_known));
@@ -43,27 +40,25 @@ impl WayOut {
             socket.turn_on(Flag::NetHeader)?;
         }
         let messages = Outgoing::new(BATCH);
-        Ok(WayOut::Packet { socket, messages, has_header, takes_super_packets: has_header })
+        Ok(TransmitPath::Packet { socket, messages, has_header, takes_super_packets: has_header })
     }
 
-    /// Whether frames have a virtio header in front.
     pub(crate) const fn has_header(&self) -> bool {
-        matches!(self, WayOut::Packet { has_header: true, .. })
+        matches!(self, TransmitPath::Packet { has_header: true, .. })
     }
 
-    /// Whether frames may be super-packets.
     pub(crate) const fn takes_super_packets(&self) -> bool {
-        matches!(self, WayOut::Packet { takes_super_packets: true, .. })
+        matches!(self, TransmitPath::Packet { takes_super_packets: true, .. })
     }
 
     /// Sends all frames, and counts what became of each. It waits for room where the parent's queue is full, for 20 ms at
     /// most.
     pub(crate) fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         match self {
-            WayOut::Packet { socket, messages, takes_super_packets, .. } => {
+            TransmitPath::Packet { socket, messages, takes_super_packets, .. } => {
                 *takes_super_packets &= send_messages(socket, messages, line, frames, read);
             }
-            WayOut::Xdp(xsk) => xsk.send(line, frames, read),
+            TransmitPath::Xdp(xsk) => xsk.send(line, frames, read),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// The workers. They end when this does.
+/// The workers. When this is dropped they have ended, and their sockets are closed.
 #[derive(Debug)]
 pub struct Workers {
     threads: Vec<JoinHandle<()>>,
@@ -29,15 +29,11 @@ struct Report {
 
 impl Workers {
     /// Starts a thread for each.
-    ///
-    /// # Errors
-    ///
-    /// There are no more threads or descriptors.
     pub fn start<L: Send + 'static>(workers: Vec<(Box<dyn DataPath<L>>, L)>) -> io::Result<Workers> {
         let (work, end) = UnixStream::pair()?;
         let (bell, ring) = UnixStream::pair()?;
         let (sender, failures) = channel();
-        let mut crew =
+        let mut all =
             Workers { threads: Vec::new(), work: Some(work), bell, _ring: ring.try_clone()?, failures };
         for (number, (path, line)) in (1..).zip(workers) {
             let end = end.try_clone()?;
@@ -45,9 +41,9 @@ impl Workers {
             let name = format!("worker {number}");
             let thread =
                 thread::Builder::new().name(name).spawn(move || work_on(path, &line, &end, report))?;
-            crew.threads.push(thread);
+            all.threads.push(thread);
         }
-        Ok(crew)
+        Ok(all)
     }
 
     /// What the worker failed with that rang.
@@ -56,11 +52,6 @@ impl Workers {
         // What was sent tells; who panicked has sent nothing.
         let _ = self.bell.read(&mut told);
         Err(self.failures.try_recv().unwrap_or(PathError::Worker))
-    }
-
-    /// Ends all of them, and waits until their sockets are closed.
-    pub fn end(self) {
-        drop(self);
     }
 }
 
