@@ -302,7 +302,8 @@ fn rows_are_no_wider_than_there_is_room() {
     fs::write(&path, result.to_string()).expect("written");
     let lines = |columns: usize| -> Vec<String> {
         let mut command = Command::new(BINARY);
-        let command = command.args(["bench", "compare", "--verbose", "a.json", "a.json"]).current_dir(folder.path());
+        let command =
+            command.args(["bench", "compare", "--verbose", "a.json", "a.json"]).current_dir(folder.path());
         let output = command.env("COLUMNS", columns.to_string()).output().expect("it runs");
         output.ends(0);
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
