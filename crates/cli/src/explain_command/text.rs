@@ -216,7 +216,7 @@ pub fn bars(
 
 fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
     let nic = &report.nic;
-    let assumed = if nic.assumed { ", assumed: --nic names yours" } else { "" };
+    let assumed = if nic.assumed { ", assumed: see --nic" } else { "" };
     out.heading(&format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
     queue_bars(out, report, busiest(report))?;
     for dropped in report.admission.dropped.iter().take(REFUSED_ROWS) {

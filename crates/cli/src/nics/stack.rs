@@ -64,8 +64,11 @@ fn devices(
         writeln!(out)?;
         admission::print(out, stack, profile, is_verbose)?;
     }
+    if !is_verbose {
+        return paragraph(out, "", SHORT_LEGEND, QUIET);
+    }
     writeln!(out)?;
-    paragraph(out, "", if is_verbose { LEGEND } else { SHORT_LEGEND }, QUIET)
+    paragraph(out, "", LEGEND, QUIET)
 }
 
 const SHORT_LEGEND: &str =

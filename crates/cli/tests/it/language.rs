@@ -211,7 +211,10 @@ fn public_names(source: &str) -> Vec<(usize, &str)> {
             derives_serde = line.contains("Serialize") || line.contains("Deserialize");
         }
         let Some(item) = line.strip_prefix("pub ") else {
-            if line.starts_with("struct ") || line.starts_with("enum ") || line.starts_with("pub(") {
+            let bare = line
+                .strip_prefix("pub(")
+                .map_or(line, |rest| rest.split_once(") ").map_or("", |(_, rest)| rest));
+            if bare.starts_with("struct ") || bare.starts_with("enum ") {
                 is_data = std::mem::take(&mut derives_serde);
             }
             continue;

@@ -253,7 +253,7 @@ fn wrong_usage_and_missing_privilege_have_their_codes() {
     for (arguments, part) in [
         (&["nothing0"][..], "there is no interface nothing0"),
         (&["lo"], "has no Ethernet frames"),
-        (&[WAN, "--vlan", "4096"], "--vlan 4096"),
+        (&[WAN, "--vlan", "4096"], "'4096' for '--vlan"),
         (&[WAN, "--vlan", "1.2.3.4.5"], "4 VLAN tags are the most"),
         (&[WAN, "--max-payload", "1000"], "1000"),
         (&[WAN, "--service", &long], "has room for 1448"),

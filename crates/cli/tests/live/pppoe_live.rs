@@ -1,5 +1,6 @@
 //! `rxlane pppoe connect` and `serve` against each other, over a veth pair between two network namespaces.
 
+mod below;
 mod early;
 mod ends;
 pub mod line;

@@ -18,7 +18,7 @@ pub struct Named {
 
 /// Looks in the network namespace of the calling thread.
 pub fn named(family: Family, name: &str) -> Result<Named, Error> {
-    let bearer = bearer(name)?;
+    let bearer = find(name)?;
     let mut others: Vec<Interface> = attached_as(family, name).filter(|other| other.name != name).collect();
     let interface = match bearer {
         None if !others.is_empty() => Some(others.remove(0)),
@@ -28,7 +28,7 @@ pub fn named(family: Family, name: &str) -> Result<Named, Error> {
 }
 
 /// The interface of this name here; `None`: there is none.
-pub fn bearer(name: &str) -> Result<Option<Interface>, Error> {
+pub fn find(name: &str) -> Result<Option<Interface>, Error> {
     match Interface::find(name) {
         Ok(interface) => Ok(Some(interface)),
         Err(xdp::Error::NoInterface { .. }) => Ok(None),

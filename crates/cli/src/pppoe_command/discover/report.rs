@@ -3,7 +3,7 @@
 use super::{DiscoverArguments, advice};
 use crate::output::Output;
 use crate::pppoe_command::{BOLD, POOR};
-use format::{Quotable, wrapped};
+use format::{Quotable, printable, wrapped};
 use kernel::netlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::complaint::Complaint;
@@ -165,8 +165,8 @@ impl Report {
             1 => "1 concentrator".to_owned(),
             count => format!("{count} concentrators"),
         };
-        let headline =
-            format!("{} {line}: {who} answered {} PADI in {} s.", self.interface, self.sent, self.seconds);
+        let (name, sent, seconds) = (printable(&self.interface), self.sent, self.seconds);
+        let headline = format!("{name} {line}: {who} answered {sent} PADI in {seconds} s.");
         for line in wrapped(&headline, out.width()) {
             writeln!(out, "{}", out.styled(BOLD, line))?;
         }
@@ -182,7 +182,9 @@ impl Report {
             out.heading(if self.is_answered() { "Note" } else { "What to do" })?;
         }
         for sentence in &self.advice {
-            for (number, line) in wrapped(sentence, out.width().saturating_sub(4)).into_iter().enumerate() {
+            for (number, line) in
+                wrapped(&printable(sentence), out.width().saturating_sub(4)).into_iter().enumerate()
+            {
                 writeln!(out, "  {} {line}", if number == 0 { '-' } else { ' ' })?;
             }
         }

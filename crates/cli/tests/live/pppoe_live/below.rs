@@ -1,0 +1,43 @@
+//! A command that is asked about an interface above a NIC answers for the NIC.
+
+use super::line::{Line, WAN};
+use crate::run::{BINARY, Ended};
+use std::process::Output;
+use testkit::netns::Namespace;
+
+/// A command of the program with the state folder of the line.
+fn run(line: &Line, namespace: &Namespace, arguments: &[&str]) -> Output {
+    let mut command = namespace.command(BINARY);
+    command.args(arguments).args(["--state-dir", &line.text("state")]).env("COLUMNS", "80");
+    command.output().expect("it runs")
+}
+
+#[test]
+fn the_nic_below_a_session_a_link_or_a_vlan_is_meant() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    let _client = line.connect("alice", &[]);
+    let link = ["link", "up", WAN, "--ifname", "sub0", "--vlan", "35", "--daemon"];
+    let up = run(&line, &line.near, &link);
+    assert_eq!(up.code(), 0, "{}", up.text());
+    let mut above = vec![(&line.near, "ppp0"), (&line.near, "sub0"), (&line.far, "pppoe0")];
+    // Not every kernel has the module.
+    let vlan = ["link", "add", "link", WAN, "name", "vlan7", "type", "vlan", "id", "7"];
+    if line.near.run("ip", &vlan).is_ok() {
+        above.push((&line.near, "vlan7"));
+    }
+    for (namespace, above) in above {
+        let note = format!("{above} stands on {WAN}, and the answer is for {WAN}");
+        let check = run(&line, namespace, &["steer", "check", above, "--seconds", "0", "--json"]);
+        let answer: serde_json::Value =
+            serde_json::from_slice(&check.stdout).unwrap_or_else(|_| panic!("{above}: {}", check.text()));
+        assert_eq!(answer["interface"], WAN, "{above}: {answer:#}");
+        assert!(check.text().contains(&note), "{above}: {}", check.text());
+        let top = run(&line, namespace, &["top", above, "--once", "--interval", "0.2", "--json"]);
+        let table: serde_json::Value =
+            serde_json::from_slice(&top.stdout).unwrap_or_else(|_| panic!("{above}: {}", top.text()));
+        assert_eq!(table["device"], WAN, "{above}: {table:#}");
+    }
+    let down = run(&line, &line.near, &["link", "down", "sub0"]);
+    assert_eq!(down.code(), 0, "{}", down.text());
+}
