@@ -86,7 +86,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let mut counted = Counted::default();
         for (counters, observer) in &self.workers {
             // What cannot be read is counted the next time.

@@ -16,7 +16,7 @@ const COMPRESSED: u32 = 0x0100;
 const SESSION: u32 = 2 + 2;
 const PPP_PROTOCOL: u32 = 2 + 6;
 
-pub fn program(framing: &Framing) -> Vec<Instruction> {
+pub(crate) fn program(framing: &Framing) -> Vec<Instruction> {
     let mut program = Program::received();
     let tags = framing.encapsulation().tags().iter().map(|tag| (Some(tag.tpid), Some(tag.tci.vid())));
     program.tags(&tags.collect::<Vec<TagMatch>>());
@@ -38,7 +38,7 @@ pub fn program(framing: &Framing) -> Vec<Instruction> {
 }
 
 /// The end of a program: by the protocol field of PPP.
-pub fn ppp_protocol(program: &mut Program, ip: To, compressed: To, other: To) {
+pub(crate) fn ppp_protocol(program: &mut Program, ip: To, compressed: To, other: To) {
     program.load_behind(PPP_PROTOCOL);
     program.equals(PppProtocol::IPV4.0, ip, To::Next);
     program.equals(PppProtocol::IPV6.0, ip, To::Next);
