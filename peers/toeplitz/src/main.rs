@@ -10,7 +10,7 @@ mod measure;
 
 use dpdk::Dpdk;
 use measure::compare;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_rss::{HashKey, Path, Toeplitz};
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 const INPUTS: usize = 8192;
 
-fn inputs<const N: usize>(generator: &mut impl RngCore) -> Vec<[u8; N]> {
+fn inputs<const N: usize>(generator: &mut impl Rng) -> Vec<[u8; N]> {
     let mut inputs = vec![[0; N]; INPUTS];
     inputs.iter_mut().for_each(|input| generator.fill_bytes(input));
     inputs
@@ -91,7 +91,7 @@ struct Targets {
 }
 
 /// Checks that all agree, then measures. The error names who disagrees.
-fn bench<const N: usize>(name: &str, generator: &mut impl RngCore, targets: Targets) -> Result<(), String>
+fn bench<const N: usize>(name: &str, generator: &mut impl Rng, targets: Targets) -> Result<(), String>
 where
     Toeplitz: Length<N>,
 {

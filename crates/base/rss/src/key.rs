@@ -1,7 +1,7 @@
 //! The secret key of the Toeplitz hash.
 
 use crate::{InputTooLong, KeyError};
-use rand_core::RngCore;
+use rand_core::Rng;
 use std::fmt;
 use std::str::FromStr;
 
@@ -79,7 +79,7 @@ impl HashKey {
 
     /// Random bytes, as Linux draws one key at boot for all devices (`netdev_rss_key_fill`). Errors: a
     /// length outside 8 to 256.
-    pub fn random(length: usize, generator: &mut impl RngCore) -> Result<HashKey, KeyError> {
+    pub fn random(length: usize, generator: &mut impl Rng) -> Result<HashKey, KeyError> {
         HashKey::build(length, |_| (generator.next_u32() >> 24) as u8)
     }
 

@@ -1,6 +1,6 @@
 //! When frames arrive.
 
-use rand_core::RngCore;
+use rand_core::Rng;
 
 /// Arrival process. The rate is the mean of the whole mix, in frames a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Clock {
     }
 
     /// The time of the next frame, nanoseconds since 1970. Draws one number for either process.
-    pub(crate) fn tick(&mut self, random: &mut impl RngCore) -> u64 {
+    pub(crate) fn tick(&mut self, random: &mut impl Rng) -> u64 {
         let now = (self.now >> 32) as u64;
         let random = random.next_u64();
         let gap = u128::from(self.gap);

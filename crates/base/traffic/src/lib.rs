@@ -55,9 +55,9 @@ pub use popularity::{Popularity, Sampler};
 pub use scenario::{Class, NAMED, Named, Scenario, ScenarioError};
 pub use sizes::Sizes;
 
-use rand_core::RngCore;
+use rand_core::Rng;
 
 /// A number below `bound`, each as likely as any other (up to 2^-32 for the bounds used here).
-fn below(random: &mut impl RngCore, bound: u64) -> u64 {
+fn below(random: &mut impl Rng, bound: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u64
 }

@@ -1,7 +1,7 @@
 //! How frames spread over flows.
 
 use crate::below;
-use rand_core::RngCore;
+use rand_core::Rng;
 use std::fmt;
 use std::str::FromStr;
 
@@ -78,7 +78,7 @@ impl Sampler {
     }
 
     /// Draws one number, whatever the popularity: a flow.
-    pub fn draw(&mut self, random: &mut impl RngCore) -> u32 {
+    pub fn draw(&mut self, random: &mut impl Rng) -> u32 {
         match &mut self.0 {
             Kind::Uniform { flows } => below(random, u64::from(*flows)) as u32,
             Kind::Zipf { sums } => {

@@ -1,7 +1,7 @@
 //! Frame sizes.
 
 use crate::below;
-use rand_core::RngCore;
+use rand_core::Rng;
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,7 +44,7 @@ impl Sizes {
     }
 
     /// Draws one number, whatever the sizes: a size.
-    pub fn draw(self, random: &mut impl RngCore) -> u16 {
+    pub fn draw(self, random: &mut impl Rng) -> u16 {
         match self {
             Sizes::Fixed(size) => {
                 random.next_u64();

@@ -7,11 +7,11 @@ use crate::arguments::StackArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::anyhow;
 use client::probe;
+use link::pppoe::kernel::random;
 use link::running::find_parent;
 use pppoe::discovery::offer::Pin;
 use pppoe::discovery::probe::Question;
 use pppoe::discovery::{PLAIN_PAYLOAD, host};
-use rand_core::{OsRng, TryRngCore};
 use report::Report;
 use std::time::Duration;
 use wire::Vlans;
@@ -62,12 +62,8 @@ impl DiscoverArguments {
             ..host::Config::default()
         };
         wanted.check().map_err(|error| anyhow!("--service: {error}"))?;
-        // The kernel's, which answers as soon as it has been seeded once, long before there are users.
-        let random = &mut |octets: &mut [u8]| {
-            let _ = OsRng.try_fill_bytes(octets);
-        };
         let time = Duration::from_secs(self.seconds);
-        let probe = probe::look(&parent, vlans, question, time, random)?;
+        let probe = probe::look(&parent, vlans, question, time, &mut random)?;
         let report = Report::new(&self, &parent, vlans, &probe);
         out.show(self.json, &report, |out, report| report.print(out))?;
         Ok(if report.is_answered() { Outcome::Success } else { Outcome::Negative })

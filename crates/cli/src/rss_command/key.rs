@@ -4,7 +4,7 @@ use super::key_name;
 use crate::arguments::device;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::bail;
-use rand_core::{OsRng, SeedableRng, TryRngCore};
+use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rss::HashKey;
 use serde_json::json;
@@ -81,7 +81,7 @@ impl KeyArguments {
             }
             ("random", None) => {
                 let mut seed = [0; 32];
-                OsRng.try_fill_bytes(&mut seed)?;
+                kernel::random::fill(&mut seed)?;
                 Ok(HashKey::random(octets, &mut Xoshiro256PlusPlus::from_seed(seed))?)
             }
             ("symmetric", _) => Ok(HashKey::symmetric(octets)?),

@@ -4,7 +4,7 @@ use crate::frame::Frame;
 use crate::plan::{self, Arrivals, FlowPlan};
 use crate::schedule::NEVER;
 use crate::{Lost, Time, Traffic};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::VecDeque;
 use traffic::Sampler;
@@ -235,6 +235,6 @@ impl Source {
 
 /// Exponentially distributed about `mean`.
 #[inline]
-pub(crate) fn exponential(random: &mut impl RngCore, mean: Time) -> Time {
+pub(crate) fn exponential(random: &mut impl Rng, mean: Time) -> Time {
     ((u128::from(traffic::exponential(random.next_u64())) * u128::from(mean)) >> 32) as Time
 }

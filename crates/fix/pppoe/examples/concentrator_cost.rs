@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;

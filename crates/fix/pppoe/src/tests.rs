@@ -12,7 +12,7 @@ mod takeover;
 mod world;
 
 use crate::Random;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The same randomness each time.

@@ -12,7 +12,6 @@ use format::quoted;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::{self, CpuSet};
-use rand_core::{OsRng, TryRngCore};
 use service::journal::{Applied, Journal};
 use service::record::{self, Live, Turn};
 use std::fs;
@@ -208,13 +207,11 @@ fn unstripped(interface: &str, set: &str) -> Result<Setting, Error> {
 }
 
 fn key() -> Result<[u32; KEY_WORDS], Error> {
-    let mut key = [0; KEY_WORDS];
-    for word in &mut key {
-        *word = OsRng.try_next_u32().map_err(|error| {
-            Error::Lacks(format!("the kernel gives no random numbers for the key of the hash: {error}"))
-        })?;
-    }
-    Ok(key)
+    let mut key = [[0; 4]; KEY_WORDS];
+    kernel::random::fill(key.as_flattened_mut()).map_err(|error| {
+        Error::Lacks(format!("the kernel gives no random numbers for the key of the hash: {error}"))
+    })?;
+    Ok(key.map(u32::from_ne_bytes))
 }
 
 /// Does what was resolved: settings first, each noted in the journal before it is changed, then the programs. What

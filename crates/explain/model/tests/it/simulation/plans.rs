@@ -1,6 +1,6 @@
 //! Machines to simulate: a server with a queue, and any.
 
-use rand_core::RngCore;
+use rand_core::Rng;
 use rxlane_model::plan::{
     Application, Arrivals, Cost, Costs, Driver, FlowPlan, Goal, Gro, Input, Moderation, Plan, Port, Queue,
     Source,
@@ -58,7 +58,7 @@ pub fn near(found: f64, expected: f64, part: f64, what: &str) {
 }
 
 /// A machine of random parts.
-pub fn any_plan(random: &mut impl RngCore) -> Plan {
+pub fn any_plan(random: &mut impl Rng) -> Plan {
     let mut below = |bound: u64| random.next_u64() % bound;
     let (cpus, queues) = (1 + below(3) as usize, 1 + below(4) as u32);
     let driver = match below(4) {

@@ -1,7 +1,7 @@
 //! What holds of every receive path.
 
 use super::plans::{US, any_plan, digest, mean_us, near, single_server};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_model::plan::{Arrivals, Cost, Driver, Moderation};
 use rxlane_model::{Answer, Lost, Plan, run};

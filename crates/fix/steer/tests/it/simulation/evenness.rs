@@ -1,7 +1,7 @@
 //! Skewed mixes become even where that is possible, in bounded time and with few moves, and stay so.
 
 use crate::simulation::machine::{Flow, Machine, Rule, Shape, Time};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_steer::rebalance::{Balancer, Condition, Limits, Orders, Setup, State, divisible};
 use rxlane_steer::weights;

@@ -5,7 +5,7 @@
 //! queued together, queues of a fixed size that drop, a thread on each CPU that takes out eight frames, counts them all,
 //! and only then delivers them one after the other. CPUs are held up at random.
 
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_steer::rebalance::Reading;
 use std::cmp::Reverse;

@@ -6,7 +6,7 @@ use crate::programs::packet::{Packet, Place, UDP, eth};
 use aya::maps::PerCpuArray;
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_xdp::envelope_layout::{COUNTS, Counts, Kind, LIMIT, PLACES};
 use rxlane_xdp::envelope_reference::decide;

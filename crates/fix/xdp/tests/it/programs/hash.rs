@@ -1,7 +1,7 @@
 //! How evenly flows fall into buckets, and that both directions of a flow meet where that is wanted.
 
 use crate::programs::settings;
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_xdp::hash::bucket;
 use rxlane_xdp::layout::{BUCKETS, Settings};

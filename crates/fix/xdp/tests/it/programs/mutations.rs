@@ -4,7 +4,7 @@
 
 use crate::programs::agreement::{Agreement, FIRST_BUFFER};
 use crate::programs::{captures, fixture, settings};
-use rand_core::{RngCore, SeedableRng};
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_xdp::layout::Reason;
 use rxlane_xdp::reference::{decide, decide_in_buffers};
