@@ -134,20 +134,6 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_any_tpid() {
-        for depth in 0..40usize {
-            let list: std::vec::Vec<_> =
-                (0..depth).map(|i| ([0x8100, 0x88a8, 0x9100, 0x9200, 0x9300][i % 5], i as u16)).collect();
-            let frame = tagged(&list);
-            let found = protocol(&frame).unwrap();
-            let expected = Protocol { ethertype: EtherType::IPV4, tags: depth, payload: 14 + 4 * depth };
-            assert_eq!(found, expected);
-            let read: std::vec::Vec<_> = tags(&frame[12..]).map(|t| (t.tpid.0, t.tci.0)).collect();
-            assert_eq!(read, list);
-        }
-    }
-
-    #[test]
     fn a_cut_tag_is_named_with_its_place() {
         let frame = tagged(&[(0x88a8, 100), (0x8100, 200)]);
         for length in 14..frame.len() {

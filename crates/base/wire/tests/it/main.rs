@@ -1,7 +1,6 @@
 //! Headers of every kind, written and read again, cut off and broken.
 
 mod emit_errors;
-mod fast_path;
 mod found_by_fuzzing;
 mod frames;
 mod panic_contract;

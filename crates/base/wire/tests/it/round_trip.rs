@@ -2,7 +2,7 @@
 
 use crate::frames;
 
-use crate::frames::octets;
+use crate::frames::bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rxlane_wire::emit::*;
@@ -14,7 +14,7 @@ use rxlane_wire::{IpProtocol, IpVersion, Link, Word, dissect, ipv4};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 prop_compose! {
-    fn mac()(octets in any::<[u8; 6]>()) -> MacAddress { MacAddress(octets) }
+    fn mac()(address in any::<[u8; 6]>()) -> MacAddress { MacAddress(address) }
 }
 
 fn protocol() -> impl Strategy<Value = IpProtocol> {
@@ -41,55 +41,53 @@ fn ipv6_options() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Holds a header to what its bytes parse to.
+macro_rules! comes_back {
+    ($kind:ident: $header:expr) => {
+        let header = $header;
+        let written = bytes(&header);
+        prop_assert_eq!($kind::parse(&written), Ok(header));
+    };
+}
+
 proptest! {
     /// Of headers of nothing but fields every value of every byte is legal.
     #[test]
-    fn fields(bytes in vec(any::<u8>(), 20)) {
-        macro_rules! comes_back {
+    fn fields(input in vec(any::<u8>(), 20)) {
+        macro_rules! any_bytes_come_back {
             ($($header:ident)*) => {$(
-                let header = $header::parse(&bytes).unwrap();
-                prop_assert_eq!(octets(&header), &bytes[..$header::LENGTH]);
+                let header = $header::parse(&input).unwrap();
+                prop_assert_eq!(bytes(&header), &input[..$header::LENGTH]);
             )*};
         }
-        comes_back!(Ethernet VlanTag Llc LinuxCooked LinuxCooked2 Udp Sctp Icmp Icmpv6);
-        let udp = Udp::parse(&bytes).unwrap();
-        prop_assert_eq!(&udp.length.to_be_bytes()[..], &bytes[4..6]);
-        let Tci(tci) = VlanTag::parse(&bytes).unwrap().tci;
+        any_bytes_come_back!(Ethernet VlanTag Llc LinuxCooked LinuxCooked2 Udp Sctp Icmp Icmpv6);
+        let udp = Udp::parse(&input).unwrap();
+        prop_assert_eq!(&udp.length.to_be_bytes()[..], &input[4..6]);
+        let Tci(tci) = VlanTag::parse(&input).unwrap().tci;
         prop_assert_eq!(Tci::new(Tci(tci).pcp(), Tci(tci).dei(), Tci(tci).vid()), Tci(tci));
     }
 
     #[test]
-    fn snap(oui in any::<[u8; 3]>(), number in any::<u16>()) {
-        let snap = Snap { oui, protocol: EtherType(number) };
-        prop_assert_eq!(Snap::parse(&octets(&snap)), Ok(snap));
-    }
-
-    #[test]
-    fn mpls(label in 0u32..1 << 20, traffic_class in 0u8..8, bottom in any::<bool>(), ttl in any::<u8>()) {
-        let entry = Mpls { label, traffic_class, bottom, ttl };
-        prop_assert_eq!(Mpls::parse(&octets(&entry)), Ok(entry));
-    }
-
-    #[test]
-    fn arp(operation in any::<u16>(), sender in mac(), target in mac(), sender_ip in any::<Ipv4Addr>(), target_ip in any::<Ipv4Addr>()) {
-        let packet = Arp { operation, sender, sender_ip, target, target_ip };
-        prop_assert_eq!(Arp::parse(&octets(&packet)), Some(packet));
-    }
-
-    #[test]
-    fn pppoe_header_and_ppp(code in any::<u8>(), session in any::<u16>(), payload_length in any::<u16>(), number in any::<u16>()) {
-        let header = Pppoe { code: Code(code), session, payload_length };
-        prop_assert_eq!(Pppoe::parse(&octets(&header)), Ok(header));
+    fn link_headers(
+        oui in any::<[u8; 3]>(), (code, traffic_class, ttl) in (any::<u8>(), 0u8..8, any::<u8>()),
+        (label, bottom) in (0u32..1 << 20, any::<bool>()),
+        (session, payload_length, number) in any::<(u16, u16, u16)>(),
+        (sender, target) in (mac(), mac()), (sender_ip, target_ip) in any::<(Ipv4Addr, Ipv4Addr)>(),
+    ) {
+        comes_back!(Snap: Snap { oui, protocol: EtherType(number) });
+        comes_back!(Mpls: Mpls { label, traffic_class, bottom, ttl });
+        let packet = Arp { operation: number, sender, sender_ip, target, target_ip };
+        prop_assert_eq!(Arp::parse(&bytes(&packet)), Some(packet));
+        comes_back!(Pppoe: Pppoe { code: Code(code), session, payload_length });
         // RFC 1661 section 2: the first byte even, the second odd.
-        let field = Ppp { protocol: PppProtocol(number & 0xfeff | 1) };
-        prop_assert_eq!(Ppp::parse(&octets(&field)), Ok(field));
+        comes_back!(Ppp: Ppp { protocol: PppProtocol(number & 0xfeff | 1) });
     }
 
     #[test]
     fn pppoe_tags(items in vec((1u16..=0xffff, vec(any::<u8>(), 0..30)), 0..10)) {
         let tags: Vec<PppoeTag> =
             items.iter().map(|(kind, value)| PppoeTag { kind: TagType(*kind), value }).collect();
-        let written = octets(&PppoeTags(&tags));
+        let written = bytes(&PppoeTags(&tags));
         let read: Result<Vec<_>, _> = pppoe::tags(&written).collect();
         prop_assert_eq!(read, Ok(tags.clone()));
         if let Some(first) = tags.first() {
@@ -100,7 +98,7 @@ proptest! {
     #[test]
     fn line_identification(circuit in vec(any::<u8>(), 0..=63), remote in vec(any::<u8>(), 0..=63)) {
         let line = LineIdentification { circuit: &circuit, remote: &remote };
-        let written = octets(&line);
+        let written = bytes(&line);
         let tag = PppoeTag::parse(&written).unwrap().unwrap();
         prop_assert_eq!(tag.length(), written.len());
         prop_assert_eq!(LineIdentification::parse(&tag), Ok(Some(line)));
@@ -109,7 +107,7 @@ proptest! {
     #[test]
     fn control_packet(code in any::<u8>(), identifier in any::<u8>(), data in vec(any::<u8>(), 0..100), padding in 0usize..20) {
         let packet = ControlPacket { code, identifier, data: &data };
-        let mut written = octets(&packet);
+        let mut written = bytes(&packet);
         written.extend(vec![0xee; padding]);
         prop_assert_eq!(ControlPacket::parse(&written), Ok(packet));
     }
@@ -127,7 +125,7 @@ proptest! {
             traffic_class, total_length, identification, dont_fragment, more_fragments, fragment_offset, ttl,
             protocol, source, destination, options: &options,
         };
-        let written = octets(&header);
+        let written = bytes(&header);
         prop_assert_eq!(Ipv4::parse(&written), Ok(header));
         prop_assert_eq!(checksum::internet(&written), 0);
         let view = ipv4::Header::of(written.first_chunk().unwrap());
@@ -135,49 +133,25 @@ proptest! {
     }
 
     #[test]
-    fn ipv6_header(
+    fn ipv6_headers(
         traffic_class in any::<u8>(), flow_label in 0u32..1 << 20, payload_length in any::<u16>(),
         next_header in protocol(), hop_limit in any::<u8>(),
         (source, destination) in any::<(Ipv6Addr, Ipv6Addr)>(),
+        options in ipv6_options(), icv in words(),
+        (routing_type, segments_left, units, fill) in (5u8..=255, any::<u8>(), 0usize..10, any::<u8>()),
+        (offset, more) in (0u16..1 << 13, any::<bool>()),
+        (identification, spi, sequence) in any::<(u32, u32, u32)>(),
     ) {
-        let header =
-            Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination };
-        prop_assert_eq!(Ipv6::parse(&octets(&header)), Ok(header));
-    }
-
-    #[test]
-    fn option_headers(next_header in protocol(), options in ipv6_options()) {
-        let hop = HopByHop { next_header, options: &options };
-        let written = octets(&hop);
-        prop_assert_eq!(HopByHop::parse(&written), Ok(hop));
-        let destination = DestinationOptions { next_header, options: &options };
-        let written = octets(&destination);
-        prop_assert_eq!(DestinationOptions::parse(&written), Ok(destination));
-    }
-
-    #[test]
-    fn routing(next_header in protocol(), kind in 5u8..=255, segments_left in any::<u8>(), units in 0usize..10, fill in any::<u8>()) {
+        comes_back!(Ipv6:
+            Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination });
+        comes_back!(HopByHop: HopByHop { next_header, options: &options });
+        comes_back!(DestinationOptions: DestinationOptions { next_header, options: &options });
         let data = vec![fill; 4 + 8 * units];
-        let header = Routing { next_header, routing_type: kind, segments_left, data: &data };
-        let written = octets(&header);
-        prop_assert_eq!(Routing::parse(&written), Ok(header));
-        let data = vec![0; 4 + 16 * (1 + units)];
-        let source_route = Routing { routing_type: 0, segments_left: segments_left % 2, data: &data, ..header };
-        let written = octets(&source_route);
-        prop_assert_eq!(Routing::parse(&written), Ok(source_route));
-    }
-
-    #[test]
-    fn fragment(next_header in protocol(), offset in 0u16..1 << 13, more in any::<bool>(), identification in any::<u32>()) {
-        let header = Fragment { next_header, offset, more, identification };
-        prop_assert_eq!(Fragment::parse(&octets(&header)), Ok(header));
-    }
-
-    #[test]
-    fn authentication(next_header in protocol(), spi in any::<u32>(), sequence in any::<u32>(), icv in words()) {
-        let header = Authentication { next_header, spi, sequence, icv: &icv };
-        let written = octets(&header);
-        prop_assert_eq!(Authentication::parse(&written), Ok(header));
+        comes_back!(Routing: Routing { next_header, routing_type, segments_left, data: &data });
+        let (segments_left, data) = (segments_left % 2, vec![0; 4 + 16 * (1 + units)]);
+        comes_back!(Routing: Routing { next_header, routing_type: 0, segments_left, data: &data });
+        comes_back!(Fragment: Fragment { next_header, offset, more, identification });
+        comes_back!(Authentication: Authentication { next_header, spi, sequence, icv: &icv });
     }
 
     #[test]
@@ -186,25 +160,23 @@ proptest! {
         (flags, window, checksum, urgent) in any::<(u8, u16, u16, u16)>(),
         options in words(),
     ) {
-        let header = Tcp {
+        comes_back!(Tcp: Tcp {
             source_port, destination_port, sequence, acknowledgment, flags, window, checksum, urgent,
             options: &options,
-        };
-        let written = octets(&header);
-        prop_assert_eq!(Tcp::parse(&written), Ok(header));
+        });
     }
 
     #[test]
     fn home_address_and_jumbo_payload(address in any::<Ipv6Addr>(), length in 65_536u32..) {
         use rxlane_wire::extension::{Header, Kind};
         let option = home_address_option(address);
-        let written = octets(&DestinationOptions { next_header: IpProtocol::TCP, options: &option });
+        let written = bytes(&DestinationOptions { next_header: IpProtocol::TCP, options: &option });
         let header = Header::parse(Kind::DestinationOptions, &written, written.len()).unwrap();
         prop_assert_eq!(header.home_address(), Some(address.octets()));
         // RFC 6275 section 6.3: the option's type stands at 8n + 6.
         prop_assert_eq!(written[6], 0xc9);
         let option = jumbo_payload_option(length);
-        let written = octets(&HopByHop { next_header: IpProtocol::UDP, options: &option });
+        let written = bytes(&HopByHop { next_header: IpProtocol::UDP, options: &option });
         let header = Header::parse(Kind::HopByHop, &written, written.len()).unwrap();
         prop_assert_eq!(header.jumbo_payload(), Ok(Some(length)));
     }
@@ -266,10 +238,10 @@ fn encapsulations_are_what_a_dissector_sees() {
     ];
     for (text, v4, v6) in cases {
         let encapsulation: Encapsulation = text.parse().unwrap();
-        let payload = [octets(&Udp { length: 20, ..frames::udp() }), vec![0; 12]].concat();
+        let payload = [bytes(&Udp { length: 20, ..frames::udp() }), vec![0; 12]].concat();
         let packets = [
-            (octets(&Ipv4 { total_length: 40, ..frames::ipv4(IpProtocol::UDP) }), IpVersion::V4, v4),
-            (octets(&Ipv6 { payload_length: 20, ..frames::ipv6(IpProtocol::UDP) }), IpVersion::V6, v6),
+            (bytes(&Ipv4 { total_length: 40, ..frames::ipv4(IpProtocol::UDP) }), IpVersion::V4, v4),
+            (bytes(&Ipv6 { payload_length: 20, ..frames::ipv6(IpProtocol::UDP) }), IpVersion::V6, v6),
         ];
         for (header, version, stack) in packets {
             let packet = [header, payload.clone()].concat();

@@ -4,14 +4,6 @@ use crate::frames::{Built, Region, corpus};
 use rxlane_wire::error::{Class, Layer, Rule};
 use rxlane_wire::{Word, dissect};
 
-#[test]
-fn whole_frames_have_no_defect() {
-    for frame in corpus() {
-        let seen = dissect(frame.link, &frame.octets, frame.octets.len());
-        assert_eq!(seen.error(), None, "{} is {}", frame.name, seen.stack());
-    }
-}
-
 /// What follows an MPLS label stack or the last tag of a discovery packet is announced by nothing: there, and
 /// only there, a frame may end without a defect in its headers.
 fn may_end_before(frame: &Built, index: usize) -> bool {
@@ -26,10 +18,10 @@ fn broken_at(frame: &Built, length: usize) -> Option<(usize, &Region)> {
 }
 
 #[test]
-fn a_frame_that_ends_early_names_the_outermost_header_that_lacks_octets() {
+fn a_frame_that_ends_early_names_the_outermost_header_that_lacks_bytes() {
     for frame in corpus() {
-        for length in 0..frame.octets.len() {
-            let seen = dissect(frame.link, &frame.octets[..length], length);
+        for length in 0..frame.bytes.len() {
+            let seen = dissect(frame.link, &frame.bytes[..length], length);
             let place = format!("{} cut to {length}", frame.name);
             // The first header that is not whole, or whose length reaches beyond the end.
             let expected = frame.regions.iter().enumerate().find(|(_, region)| {
@@ -62,9 +54,9 @@ fn a_frame_that_ends_early_names_the_outermost_header_that_lacks_octets() {
 #[test]
 fn a_capture_that_ends_early_is_told_from_a_frame_that_does() {
     for frame in corpus() {
-        let whole = dissect(frame.link, &frame.octets, frame.octets.len());
-        for length in 0..frame.octets.len() {
-            let seen = dissect(frame.link, &frame.octets[..length], frame.octets.len());
+        let whole = dissect(frame.link, &frame.bytes, frame.bytes.len());
+        for length in 0..frame.bytes.len() {
+            let seen = dissect(frame.link, &frame.bytes[..length], frame.bytes.len());
             let place = format!("{} captured to {length}", frame.name);
             let Some((index, region)) = broken_at(&frame, length) else {
                 assert_eq!(seen.error(), None, "{place}");
@@ -87,10 +79,9 @@ fn a_capture_that_ends_early_is_told_from_a_frame_that_does() {
 #[test]
 fn headers_before_the_cut_are_in_the_stack() {
     for frame in corpus() {
-        let whole: Vec<Word> =
-            dissect(frame.link, &frame.octets, frame.octets.len()).stack().words().collect();
-        for length in 0..frame.octets.len() {
-            let seen = dissect(frame.link, &frame.octets[..length], length);
+        let whole: Vec<Word> = dissect(frame.link, &frame.bytes, frame.bytes.len()).stack().words().collect();
+        for length in 0..frame.bytes.len() {
+            let seen = dissect(frame.link, &frame.bytes[..length], length);
             let mut words = seen.stack().words();
             let common = whole.iter().zip(words.by_ref()).take_while(|(a, b)| *a == b).count();
             // Behind a cut, what could not be read may be `other`.

@@ -1,7 +1,7 @@
 //! `vectors/frames`: frames that every parser of the project must read alike.
 //!
-//! `RXLANE_WRITE_VECTORS=1 cargo test -p rxlane-wire --test vectors` writes the file anew after a frame of
-//! `frames/mod.rs` has changed; look at the difference, and at what another dissector says of it.
+//! `RXLANE_WRITE_VECTORS=1 cargo test -p rxlane-wire --test it vectors` writes the file anew after a frame of
+//! `frames.rs` has changed; look at the difference, and at what another dissector says of it.
 
 use crate::frames::*;
 use rxlane_wire::emit::{Fragment, Ipv4};
@@ -62,8 +62,8 @@ fn optional(value: Option<impl ToString>) -> String {
 }
 
 /// What the dissection says of a frame, as the columns behind its bytes.
-fn answer(link: Link, octets: &[u8]) -> String {
-    let seen = dissect(link, octets, octets.len());
+fn answer(link: Link, bytes: &[u8]) -> String {
+    let seen = dissect(link, bytes, bytes.len());
     assert_eq!(seen.error(), None);
     let flow = seen.flow();
     let fragment = match seen.fragment() {
@@ -85,9 +85,9 @@ fn answer(link: Link, octets: &[u8]) -> String {
     .join(",")
 }
 
-fn hexadecimal(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
-        let _ = write!(text, "{octet:02x}");
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
         text
     })
 }
@@ -99,7 +99,7 @@ fn every_vector_is_read_as_it_says() -> Result<(), Box<dyn std::error::Error>> {
     for line in text.lines().filter(|line| !line.starts_with('#')).skip(1) {
         let mut columns = line.splitn(4, ',');
         let mut column = || columns.next().ok_or(line);
-        let (name, link, octets, expected) = (column()?, column()?, column()?, column()?);
+        let (name, link, bytes, expected) = (column()?, column()?, column()?, column()?);
         let links = [
             Link::Ethernet,
             Link::LinuxCooked,
@@ -109,10 +109,10 @@ fn every_vector_is_read_as_it_says() -> Result<(), Box<dyn std::error::Error>> {
             Link::PppOverEthernet,
         ];
         let link = links.into_iter().find(|known| link_name(*known) == link).ok_or(line)?;
-        let octets = (0..octets.len() / 2)
-            .map(|at| u8::from_str_radix(&octets[2 * at..2 * at + 2], 16))
+        let bytes = (0..bytes.len() / 2)
+            .map(|at| u8::from_str_radix(&bytes[2 * at..2 * at + 2], 16))
             .collect::<Result<Vec<u8>, _>>()?;
-        assert_eq!(answer(link, &octets), expected, "{name}");
+        assert_eq!(answer(link, &bytes), expected, "{name}");
         frames += 1;
     }
     assert_eq!(frames, all().len());
@@ -123,8 +123,8 @@ fn every_vector_is_read_as_it_says() -> Result<(), Box<dyn std::error::Error>> {
 fn the_vectors_are_what_is_emitted() -> std::io::Result<()> {
     let mut text = HEAD.to_owned();
     for built in all() {
-        let (octets, answer) = (hexadecimal(&built.octets), answer(built.link, &built.octets));
-        let _ = writeln!(text, "{},{},{octets},{answer}", built.name, link_name(built.link));
+        let (bytes, answer) = (hexadecimal(&built.bytes), answer(built.link, &built.bytes));
+        let _ = writeln!(text, "{},{},{bytes},{answer}", built.name, link_name(built.link));
     }
     if std::env::var_os("RXLANE_WRITE_VECTORS").is_some() {
         std::fs::write(path(), &text)?;
