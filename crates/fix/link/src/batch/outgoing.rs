@@ -271,11 +271,11 @@ impl<O: Copy + Default> Outgoing<O> {
         let head = self.head.bytes();
         let room = self.frames.room();
         let mut length = 0;
-        if self.way.has_header() {
-            if let Some(place) = room.first_chunk_mut() {
-                *place = behind(*header, head.len() - ADDRESSES).bytes();
-                length = NetHeader::LENGTH;
-            }
+        if self.way.has_header()
+            && let Some(place) = room.first_chunk_mut()
+        {
+            *place = behind(*header, head.len() - ADDRESSES).bytes();
+            length = NetHeader::LENGTH;
         }
         if let Some(place) = room.get_mut(length..length + head.len()) {
             place.copy_from_slice(head);
