@@ -125,30 +125,3 @@ fn flow_type(name: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::Snapshot;
-    use crate::text::read;
-
-    fn fields<'a>(snapshot: &'a Snapshot, interface: &str, flow: &str) -> Option<&'a str> {
-        snapshot.interface(interface)?.hash_fields.get(flow).map(|observed| observed.get().as_str())
-    }
-
-    // ethtool 6.1, ethtool.c, unparse_rxfhashopts.
-    const TCP: &str = "TCP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\
-                       L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n\n";
-    const UDP: &str = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
-
-    #[test]
-    fn half_a_list_is_unknown() {
-        let text = format!("$ ethtool -n eth0 rx-flow-hash tcp4\n{TCP}");
-        for (at, _) in text.match_indices('\n') {
-            let snapshot = read(text.split_at(at + 1).0);
-            assert!(matches!(fields(&snapshot, "eth0", "tcp4"), None | Some("sdfn")), "{at}");
-        }
-        let snapshot = read(&format!("$ ethtool -n eth0 rx-flow-hash udp4\n{}", UDP.trim_end()));
-        assert_eq!(fields(&snapshot, "eth0", "udp4"), None);
-        assert_eq!(snapshot.unread.len(), 1);
-    }
-}

@@ -141,31 +141,3 @@ fn mode(word: &str) -> Option<u32> {
     }
     speed.parse().ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::Link;
-    use crate::text::read;
-
-    fn link(text: &str, name: &str) -> Link {
-        read(text).interface(name).map(|interface| interface.link.clone()).unwrap_or_default()
-    }
-
-    // ethtool 6.1, ethtool.c, dump_link_caps and dump_link_usettings.
-    const TEXT: &str = "Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 10baseT/Full\n\
-                        \t                        100baseT/Half 100baseT/Full\n\t                        1000baseT/Full\n\
-                        \tSupported pause frame use: Symmetric\n\tLink partner advertised link modes:  10baseT/Half 10baseT/Full\n\
-                        \t                                     100baseT/Half 100baseT/Full\n\
-                        \tLink partner advertised pause frame use: No\n\tSpeed: 100Mb/s\n\tDuplex: Full\n\
-                        \tPort: Twisted Pair\n\tLink detected: yes\n";
-
-    #[test]
-    fn half_a_list_of_modes_is_none() {
-        for (at, _) in TEXT.match_indices('\n') {
-            let (head, _) = TEXT.split_at(at + 1);
-            let link = link(head, "eth0");
-            assert!(link.supported.is_none_or(|fact| fact.value == 1000), "{head}");
-            assert!(link.partner.is_none_or(|fact| fact.value == 100), "{head}");
-        }
-    }
-}

@@ -465,19 +465,10 @@ fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// What the text of one paste says.
 #[cfg(test)]
 pub(crate) fn read(text: &str) -> Snapshot {
-    read_all(&[text])
-}
-
-/// What several pastes of one machine say.
-#[cfg(test)]
-fn read_all(texts: &[&str]) -> Snapshot {
     let mut reader = Reader::new();
-    for text in texts {
-        reader.read("paste", text.as_bytes()).expect("memory");
-    }
+    reader.read("paste", text.as_bytes()).expect("memory");
     reader.finish()
 }
 

@@ -77,31 +77,3 @@ fn ticks(line: &str) -> Option<(Option<u32>, Ticks)> {
     let [user, nice, system, idle, iowait, irq, softirq, steal] = column;
     (columns >= 7).then_some((cpu, [user + nice, system, irq, softirq, idle + iowait, steal]))
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::text::read_all as read;
-
-    const FIRST: &str = "cpu  300 0 100 1000 0 0 50 0 0 0\ncpu0 100 0 50 500 0 0 20 0 0 0\n\
-                         cpu1 200 0 50 500 0 0 30 0 0 0\nintr 5 1 2\n";
-    const LATER: &str = "cpu  300 0 100 1000 0 0 50 0 0 0\ncpu0 110 0 60 500 10 0 80 10 0 0\n\
-                         cpu1 200 0 50 500 0 0 30 0 0 0\n";
-
-    #[test]
-    fn between_two_samples() {
-        let prompted = [format!("$ cat /proc/stat\n{FIRST}$ nproc\n2\n$ cat /proc/stat\n{LATER}")];
-        for texts in [vec![prompted[0].as_str()], vec![FIRST, LATER]] {
-            let snapshot = read(&texts);
-            let load = snapshot.cpus.load.get(&0).expect("CPU 0").value;
-            assert_eq!((load.user, load.system, load.softirq, load.idle), (10.0, 10.0, Some(60.0), 10.0));
-            assert_eq!(snapshot.cpus.load.get(&1), None, "no tick passed");
-        }
-    }
-
-    #[test]
-    fn one_sample_is_no_load() {
-        assert!(read(&[FIRST]).cpus.load.is_empty());
-        assert!(read(&[FIRST]).read.contains_key("/proc/stat"));
-        assert!(read(&["cpu usage is 3 4 5 6 7 8 9\ncpu0 1 2\n"]).read.is_empty());
-    }
-}

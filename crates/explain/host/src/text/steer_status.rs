@@ -297,44 +297,11 @@ fn mode(word: &str) -> Option<Xdp> {
 mod tests {
     use crate::text::read;
 
-    /// `(steered, frames of CPU 1, its drops, moves)`
-    fn object(steered: u64, frames: u64, drops: u64, moves: u64) -> serde_json::Value {
-        serde_json::json!({
-            "schema": "rxlane.steer/1", "interface": "eth0", "mode": "native",
-            "cpus": [{"cpu": 1, "frames": frames, "drops": drops, "queue": 2048}, {"cpu": 2, "frames": 40, "drops": 0}],
-            "reasons": [{"reason": "steered", "frames": steered}, {"reason": "not-selected", "frames": 7}],
-            "buckets": 256, "moves": moves, "later": {"a": [null, true, -1.5e3, "}\"{"]}
-        })
-    }
-
-    /// The schema first, as it is printed: a map of serde_json's is sorted.
-    fn one_line(object: &serde_json::Value) -> String {
-        let rest = object.to_string().replace(r#","schema":"rxlane.steer/1""#, "");
-        rest.replacen('{', r#"{"schema":"rxlane.steer/1","#, 1)
-    }
-
-    fn pretty(object: &serde_json::Value) -> String {
-        let text = serde_json::to_string_pretty(object).expect("JSON");
-        let rest = text.replace(",\n  \"schema\": \"rxlane.steer/1\"", "");
-        rest.replacen('{', "{\n  \"schema\": \"rxlane.steer/1\",", 1)
-    }
-
     #[test]
-    fn no_text_panics_and_no_part_says_more_than_the_whole() {
-        let text = pretty(&object(93, 53, 2, 4));
-        for at in 0..text.len() {
-            let part = format!("$ rxlane steer status eth0 --json\n{}\n$ nproc\n4\n", &text[..at]);
-            let snapshot = read(&part);
-            assert_eq!(snapshot.interface("eth0"), None, "{part}");
-            assert_eq!(snapshot.cpu_count(), Some(4), "{part}");
-            read(&text[at..]);
-            read(&one_line(&object(93, 53, 2, 4))[..at.min(200)]);
-        }
+    fn what_is_deep_or_has_no_end_is_not_read() {
         let deep = format!("{{\"schema\":\"rxlane.steer/1\",\"x\":{}", "[".repeat(5000));
         assert!(read(&format!("{deep}\n{}", "]".repeat(5000))).interfaces.is_empty());
         let endless = format!("{{\"schema\":\"rxlane.steer/1\",\"x\":[\n{}", "1,\n".repeat(600_000));
         assert_eq!(read(&endless).unread.len(), 1);
-        let hostile = one_line(&object(1, 1, 1, 1)).replace("eth0", "eth0;reboot");
-        assert!(read(&hostile).interfaces.is_empty());
     }
 }

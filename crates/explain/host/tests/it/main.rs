@@ -1,10 +1,8 @@
 //! Text of many tools, collectors, settings and the live machine.
 
-mod bsd_text;
 mod collector;
 mod collector_redaction;
 mod facts;
-mod linux_text;
 mod live;
 mod sample;
 mod statistics;

@@ -88,30 +88,3 @@ fn hundred_more(line: &str) -> String {
     let more = if name.ends_with('#') { 0 } else { 100 };
     format!("{name}: {}", value.trim().parse::<u64>().expect("a number") + more)
 }
-
-#[test]
-fn no_text_panics() {
-    let mut seed = 7_u64;
-    let mut next = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((seed >> 33) as usize) % below
-    };
-    let all: Vec<&str> = cases().into_iter().flat_map(|case| case.lines).collect();
-    for _ in 0..400 {
-        let mut text = String::new();
-        for _ in 0..60 {
-            let mut line: Vec<char> = all[next(all.len())].chars().collect();
-            for _ in 0..next(4) {
-                let at = next(line.len());
-                line[at] = ['0', '9', ':', 'é', '[', ' ', '\u{0}', '_'][next(8)];
-            }
-            line.truncate(1 + next(line.len()));
-            text.extend(line);
-            text.push('\n');
-        }
-        for interface in read(&text).interfaces {
-            // Damaged digits make numbers, but none beyond the bound.
-            assert!(interface.queues.len() <= 60);
-        }
-    }
-}

@@ -1,6 +1,7 @@
 //! A machine that is not there: programs of another system, each answering to the arguments it knows.
 
 use rxlane_host::collector;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,8 +22,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One of the system that `uname -s` names.
-    pub fn new(system: &str, release: &str) -> Machine {
+    /// One of the system that `uname -s` names, whose programs answer as in `answers`: prompts (`$ PROGRAM ARGUMENTS`), each
+    /// before its output.
+    pub fn new(system: &str, release: &str, answers: &str) -> Machine {
         let machine = Machine {
             folder: tempfile::tempdir().expect("a folder"),
             temporary: tempfile::tempdir().expect("a folder"),
@@ -33,6 +35,13 @@ impl Machine {
         }
         let both = format!("{system} {release}");
         machine.program("uname", &[("-s", system), ("-sr", &both), ("-n", "gateway.example.net")]);
+        let mut programs: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+        for answer in answers.strip_prefix("$ ").into_iter().flat_map(|answers| answers.split("\n$ ")) {
+            let (command, output) = answer.split_once('\n').expect("an output");
+            let (program, arguments) = command.split_once(' ').unwrap_or((command, ""));
+            programs.entry(program).or_default().push((arguments, output));
+        }
+        programs.iter().for_each(|(name, answers)| machine.program(name, answers));
         machine
     }
 
