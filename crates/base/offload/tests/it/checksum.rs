@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use rxlane_offload::checksum::{PartialError, Path, Scattered, Sum, complete, internet, update, update_udp};
+use std::net::{IpAddr, Ipv6Addr};
 use wire::IpProtocol;
 use wire::emit::checksum as plain;
 
 /// Bytes that a mistake in a lane, a carry or a place changes.
-fn octets(length: usize) -> Vec<u8> {
+fn bytes(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..length)
         .map(|_| {
@@ -33,30 +34,30 @@ fn what_was_tested_is_visible() {
 
 #[test]
 fn every_length_and_alignment() {
-    let random = octets(2100 + 64);
+    let random = bytes(2100 + 64);
     let full = vec![0xff; 2100 + 64];
     for buffer in [&random, &full] {
         for length in 0..=2100 {
             for skew in if length < 300 { 0..64 } else { length % 64..length % 64 + 1 } {
-                let octets = &buffer[skew..skew + length];
-                let expected = plain::internet(octets);
+                let bytes = &buffer[skew..skew + length];
+                let expected = plain::internet(bytes);
                 for path in available() {
-                    let sum = Sum::by_path(path, octets).expect("available");
+                    let sum = Sum::by_path(path, bytes).expect("available");
                     assert_eq!(sum.checksum(), expected, "{path}, {length} bytes at {skew}");
                 }
-                assert_eq!(internet(octets), expected, "{length} bytes at {skew}");
+                assert_eq!(internet(bytes), expected, "{length} bytes at {skew}");
             }
         }
     }
 }
 
 #[test]
-fn long_octets_of_ones_and_zeros() {
+fn long_bytes_of_ones_and_zeros() {
     for length in [4096, 65535, 65536, 1 << 20] {
-        for (octet, folded) in [(0xff, if length % 2 == 0 { 0xffff } else { 0xff00 }), (0, 0)] {
+        for (byte, folded) in [(0xff, if length % 2 == 0 { 0xffff } else { 0xff00 }), (0, 0)] {
             for path in available() {
-                let sum = Sum::by_path(path, &vec![octet; length]).expect("available");
-                assert_eq!(sum.folded(), folded, "{path}, {length} times {octet:#x}");
+                let sum = Sum::by_path(path, &vec![byte; length]).expect("available");
+                assert_eq!(sum.folded(), folded, "{path}, {length} times {byte:#x}");
             }
         }
     }
@@ -72,7 +73,7 @@ fn example_of_rfc_1624_section_4() {
 
 #[test]
 fn partial_checksums_that_do_not_fit_are_named() {
-    let mut packet = octets(40);
+    let mut packet = bytes(40);
     let before = packet.clone();
     let start = PartialError::Start { start: 41, available: 40 };
     assert_eq!(complete(&mut packet, 41, 0), Err(start));
@@ -99,30 +100,23 @@ fn a_udp_checksum_of_zero_is_sent_as_ones() {
     assert_eq!(complete(&mut packet, 0, 2), Ok(0), "only for UDP");
 }
 
-fn address(version_6: bool, end: u8) -> std::net::IpAddr {
+fn address(version_6: bool, end: u8) -> IpAddr {
     if version_6 {
-        std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xff00, u16::from(end)).into()
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xff00, u16::from(end)).into()
     } else {
         [192, 0, 2, end].into()
     }
 }
 
-fn pseudo(
-    source: std::net::IpAddr,
-    destination: std::net::IpAddr,
-    protocol: IpProtocol,
-    length: usize,
-) -> Sum {
-    use std::net::IpAddr::{V4, V6};
-    let both = |a: &[u8], b: &[u8]| [a, b].concat();
+fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, length: usize) -> Sum {
     match (source, destination) {
-        (V4(a), V4(b)) => {
-            let addresses = both(&a.octets(), &b.octets());
-            Sum::pseudo_ipv4(addresses[..].try_into().expect("8"), protocol, length as u16)
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            let addresses = [a.octets(), b.octets()];
+            Sum::pseudo_ipv4(addresses.as_flattened().try_into().expect("8"), protocol, length as u16)
         }
-        (V6(a), V6(b)) => {
-            let addresses = both(&a.octets(), &b.octets());
-            Sum::pseudo_ipv6(addresses[..].try_into().expect("32"), protocol, length as u32)
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            let addresses = [a.octets(), b.octets()];
+            Sum::pseudo_ipv6(addresses.as_flattened().try_into().expect("32"), protocol, length as u32)
         }
         _ => unreachable!("one version"),
     }
@@ -141,17 +135,17 @@ proptest! {
 
     #[test]
     fn an_update_is_as_good_as_a_new_sum(
-        mut octets in proptest::collection::vec(any::<u8>(), 4..200),
+        mut bytes in proptest::collection::vec(any::<u8>(), 4..200),
         field in any::<[u8; 8]>(),
         at in any::<proptest::sample::Index>(),
         words in 1..=4_usize,
     ) {
-        let length = (2 * words).min(octets.len() / 2 * 2);
-        let at = at.index((octets.len() - length) / 2 + 1) * 2;
-        let before = internet(&octets);
-        let old = octets[at..at + length].to_vec();
-        octets[at..at + length].copy_from_slice(&field[..length]);
-        let after = internet(&octets);
+        let length = (2 * words).min(bytes.len() / 2 * 2);
+        let at = at.index((bytes.len() - length) / 2 + 1) * 2;
+        let before = internet(&bytes);
+        let old = bytes[at..at + length].to_vec();
+        bytes[at..at + length].copy_from_slice(&field[..length]);
+        let after = internet(&bytes);
         let updated = update(before, &old, &field[..length]);
         // Equation 3 cannot tell the two zeros of what is left apart; a receiver does not either.
         prop_assert!(updated == after || (updated, after) == (0, 0xffff), "{:#x} {:#x}", updated, after);

@@ -20,7 +20,7 @@ impl Sender {
     /// What arrives when `event` happens to the next packet of `length` bytes of payload.
     fn next(&mut self, event: u8, length: usize) -> Received {
         let mut spec = self.spec.clone();
-        let payload: Vec<u8> = (0..length).map(|octet| (octet as u8) ^ spec.sequence as u8).collect();
+        let payload: Vec<u8> = (0..length).map(|place| (place as u8) ^ spec.sequence as u8).collect();
         let mut advances = true;
         match event {
             // Lost before it came here.
@@ -47,7 +47,7 @@ impl Sender {
         }
         let mut packet = spec.packet(&payload);
         match event {
-            16 => *packet.last_mut().expect("octets") ^= 1,
+            16 => *packet.last_mut().expect("bytes") ^= 1,
             17 if !spec.version_6 => packet[10] ^= 1,
             // A fragment, header checksum right.
             18 if !spec.version_6 => {
@@ -95,7 +95,7 @@ fn any_sender() -> impl Strategy<Value = Sender> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn what_is_coalesced_segments_into_what_came(
@@ -131,42 +131,6 @@ proptest! {
         // A second batch finds nothing of the first.
         prop_assert_eq!(coalesce(&mut coalescer, &received), delivered);
     }
-
-    #[test]
-    fn any_frames_come_out_once(
-        frames in proptest::collection::vec(
-            (any_spec(), any_encapsulation(), proptest::collection::vec(any::<u8>(), 0..80),
-             proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..4),
-             any::<proptest::sample::Index>()), 0..12),
-    ) {
-        let frames: Vec<Vec<u8>> = frames
-            .into_iter()
-            .map(|(spec, encapsulation, payload, changes, kept)| {
-                let mut frame = frame(&encapsulation, &spec.packet(&payload));
-                for (at, value) in &changes {
-                    let at = at.index(frame.len());
-                    frame[at] = *value;
-                }
-                if changes.len() > 2 {
-                    frame.truncate(kept.index(frame.len()));
-                }
-                frame
-            })
-            .collect();
-        let mut seen = Vec::new();
-        let mut coalescer = Coalescer::new(Limits::default());
-        for delivery in coalescer.coalesce(&frames) {
-            match delivery {
-                Delivery::Frame(number) => seen.push(number),
-                Delivery::Packet(packet) => {
-                    prop_assert_eq!(packet.pieces().map(<[u8]>::len).sum::<usize>(), packet.length());
-                    seen.extend(packet.frames());
-                }
-            }
-        }
-        seen.sort_unstable();
-        prop_assert_eq!(seen, (0..frames.len()).collect::<Vec<_>>());
-    }
 }
 
 #[test]
@@ -174,11 +138,9 @@ fn thousands_of_flows_come_out_in_order() {
     let mut received = Vec::new();
     for round in 0..3_u16 {
         for flow in 0..3000_u16 {
-            let ports = (flow, 443);
             let (sequence, identification) = (1 + u32::from(round) * 20, 1 + round);
-            let spec = Spec { ports, sequence, identification, ..Spec::default() };
-            let packet = spec.packet(&[round as u8; 20]);
-            received.push(Received::new(&Encapsulation::NONE, packet, flow.into()));
+            let spec = Spec { ports: (flow, 443), sequence, identification, ..Spec::default() };
+            received.push(Received::new(&Encapsulation::NONE, spec.packet(&[round as u8; 20]), flow.into()));
         }
     }
     // The check of the order is quadratic, the table is not.

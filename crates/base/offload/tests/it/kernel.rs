@@ -1,5 +1,4 @@
-//! The kernel as reference: what it makes of the same super-packets and of the same frames, super-packets of its TCP, and
-//! what it takes.
+//! The kernel as reference: what it makes of the same super-packets and of the same frames, and what it takes.
 
 mod gro;
 
@@ -9,12 +8,10 @@ use kernel::socket::Packet;
 use kernel::tun::{Form, Tun};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
-use rxlane_offload::{NetHeader, Prefix, Segments};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use rxlane_offload::{NetHeader, Prefix};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::IpAddr;
+use std::time::Instant;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{Missing, program, require};
 use wire::emit::{Encapsulation, Tcp};
@@ -109,7 +106,7 @@ impl Router {
         let end = Instant::now() + testkit::PATIENCE;
         let mut buffer = [0; 65600];
         while packets.len() < count && Instant::now() < end {
-            if !is_readable(&[&self.frames], 100)[0] {
+            if !is_readable(&self.frames, 100) {
                 continue;
             }
             let (length, _) = self.frames.receive(&mut [IoSliceMut::new(&mut buffer)]).expect("a frame");
@@ -131,16 +128,15 @@ impl Router {
     }
 }
 
-/// Which of the files can be read, at the latest after `milliseconds`.
-fn is_readable(files: &[&impl AsFd], milliseconds: i64) -> Vec<bool> {
-    let mut polled: Vec<PollFd> =
-        files.iter().map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)).collect();
+/// Whether frames are there, at the latest after `milliseconds`.
+fn is_readable(frames: &Packet, milliseconds: i64) -> bool {
+    let mut polled = [PollFd::new(frames, PollFlags::IN)];
     let limit = Timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
     match poll(&mut polled, Some(&limit)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => panic!("poll: {error}"),
     }
-    polled.iter().map(|polled| polled.revents().contains(PollFlags::IN)).collect()
+    polled[0].revents().contains(PollFlags::IN)
 }
 
 /// Super-packets of every kind.
@@ -171,7 +167,7 @@ fn segments_are_those_of_the_kernel() {
     let mut compared = 0;
     for spec in specs() {
         for (length, size) in [(5000, 1000_u16), (60_001, 1400), (1001, 1000), (2000, 1000), (77, 8)] {
-            let payload: Vec<u8> = (0..length).map(|octet: usize| ((octet * 7) >> 3) as u8).collect();
+            let payload: Vec<u8> = (0..length).map(|place: usize| ((place * 7) >> 3) as u8).collect();
             let (header, packet) = spec.super_packet(&payload, size);
             router.write(&header, &[&packet]);
             // The kernel is a hop.
@@ -198,7 +194,7 @@ fn the_kernel_takes_what_was_coalesced_for_what_it_was() {
     let mut counts = Vec::new();
     for spec in specs().into_iter().filter(|spec| spec.ip_options.is_empty()) {
         let spec = Spec { flags: spec.flags & !CWR, ..spec };
-        let payload: Vec<u8> = (0..30_001).map(|octet: usize| ((octet * 5) >> 2) as u8).collect();
+        let payload: Vec<u8> = (0..30_001).map(|place: usize| ((place * 5) >> 2) as u8).collect();
         let (header, packet) = spec.super_packet(&payload, 1400);
         let frames = segments(&prefix, &header, &packet, false);
         for delivery in coalescer.coalesce(&frames) {
@@ -206,119 +202,9 @@ fn the_kernel_takes_what_was_coalesced_for_what_it_was() {
             counts.push(packet.segments());
             router.write(&packet.header(), &packet.pieces().collect::<Vec<_>>());
         }
-        let expected: Vec<Vec<u8>> = frames
-            .iter()
-            .enumerate()
-            .map(|(number, _)| {
-                let (_, behind) = Spec { ttl: spec.ttl - 1, ..spec.clone() }.super_packet(&payload, 1400);
-                segments(&Prefix::NONE, &header, &behind, false).swap_remove(number)
-            })
-            .collect();
+        let (_, behind) = Spec { ttl: spec.ttl - 1, ..spec.clone() }.super_packet(&payload, 1400);
+        let expected = segments(&Prefix::NONE, &header, &behind, false);
         assert_eq!(router.left(expected.len()), expected, "{spec:?}");
     }
     assert!(counts.iter().all(|count| *count == 22), "each stream became one packet: {counts:?}");
-}
-
-/// Carries packets between two TUN devices as a link does: segments behind an encapsulation one way, coalesced again
-/// the other. Gives the largest counts of segments and of coalesced packets.
-fn carry(ends: [&Tun; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) -> io::Result<[usize; 2]> {
-    let prefix = Prefix::new(encapsulation, MACS[0], MACS[1]).expect("room");
-    let mut coalescer = Coalescer::new(Limits::default());
-    let mut buffer = vec![0; NetHeader::LENGTH + 65536];
-    let mut most = [0; 2];
-    while !is_over.load(Ordering::Relaxed) {
-        let readable = is_readable(&ends, 50);
-        for (near, far) in [(0, 1), (1, 0)].into_iter().filter(|(near, _)| readable[*near]) {
-            let length = ends[near].read(&mut buffer)?;
-            let (header, packet) = buffer[..length].split_first_chunk_mut().expect("a virtio header");
-            let header = NetHeader::parse(header);
-            let mut segments = Segments::new(&prefix, &header, packet).expect("what the kernel made");
-            most[0] = most[0].max(segments.left());
-            let mut frames = Vec::new();
-            let mut headers = [0; 256];
-            while let Some(segment) = segments.emit(&mut headers).expect("room") {
-                let frame = [&headers[..segment.header_length], segment.payload].concat();
-                let verified = rxlane_offload::checksum::verify(&frame);
-                assert_eq!(verified.transport, rxlane_offload::checksum::Verdict::Right, "{header:?}");
-                frames.push(frame);
-            }
-            for delivery in coalescer.coalesce(&frames) {
-                let Delivery::Packet(packet) = delivery else { panic!("a packet") };
-                most[1] = most[1].max(packet.segments());
-                let header = packet.header().bytes();
-                let pieces = std::iter::once(&header[..]).chain(packet.pieces());
-                ends[far].write(&pieces.map(IoSlice::new).collect::<Vec<_>>())?;
-            }
-        }
-    }
-    Ok(most)
-}
-
-/// A TCP transfer from one namespace to another over such a link.
-fn transfer(addresses: [&str; 2], octets: usize, encapsulation: &str) -> [usize; 2] {
-    let namespaces = [0, 1].map(|_| Namespace::new().expect("a namespace"));
-    let tuns = [0, 1].map(|end: usize| {
-        let namespace = &namespaces[end];
-        let tun = namespace.inside(|| {
-            let tun = tun("tun0").expect("a TUN device");
-            std::fs::write("/proc/sys/net/ipv6/conf/tun0/disable_ipv6", "0").expect("IPv6");
-            tun
-        });
-        let (own, other) = (addresses[end], addresses[1 - end]);
-        let own = if own.contains(':') { vec![own, "nodad"] } else { vec![own] };
-        namespace.run("ip", &[&["address", "add", "dev", "tun0"], &own[..]].concat()).expect("an address");
-        namespace.run("ip", &["link", "set", "tun0", "mtu", "1492", "up"]).expect("up");
-        namespace.run("ip", &["route", "replace", other, "dev", "tun0"]).expect("a route");
-        tun
-    });
-    let limit = Some(Duration::from_secs(20));
-    let listener = namespaces[1].inside(|| TcpListener::bind((addresses[1], 5201))).expect("a listener");
-    let is_over = AtomicBool::new(false);
-    let encapsulation = encapsulation.parse().expect("an encapsulation");
-    std::thread::scope(|scope| {
-        let carrier = scope.spawn(|| carry([&tuns[0], &tuns[1]], &encapsulation, &is_over));
-        let sender = scope.spawn(|| {
-            namespaces[0].inside(|| {
-                let peer: IpAddr = addresses[1].parse().map_err(io::Error::other)?;
-                let mut stream = TcpStream::connect_timeout(&(peer, 5201).into(), Duration::from_secs(10))?;
-                stream.set_write_timeout(limit)?;
-                stream.set_read_timeout(limit)?;
-                let payload: Vec<u8> = (0..octets).map(|octet| (octet % 251) as u8).collect();
-                stream.write_all(&payload)?;
-                stream.shutdown(std::net::Shutdown::Write)?;
-                // The other side says when it has all.
-                stream.read_exact(&mut [0])
-            })
-        });
-        let outcome = (|| -> io::Result<()> {
-            if !is_readable(&[&listener], 20_000)[0] {
-                return Err(io::Error::other("nobody connected"));
-            }
-            let (mut stream, _) = listener.accept()?;
-            stream.set_read_timeout(limit)?;
-            let mut payload = Vec::new();
-            stream.read_to_end(&mut payload)?;
-            if payload.len() != octets
-                || payload.iter().enumerate().any(|(at, octet)| *octet != (at % 251) as u8)
-            {
-                return Err(io::Error::other(format!("{} other bytes", payload.len())));
-            }
-            stream.write_all(&[1])
-        })();
-        let sent = sender.join().expect("a sender");
-        is_over.store(true, Ordering::Relaxed);
-        let most = carrier.join().expect("a carrier").expect("TUN");
-        outcome.expect("received");
-        sent.expect("sent");
-        most
-    })
-}
-
-#[test]
-fn tcp_of_the_kernel_runs_over_a_link_of_segments() {
-    let Some(()) = require("netns", tun_probe()) else { return };
-    for addresses in [["192.0.2.1", "192.0.2.2"], ["2001:db8::1", "2001:db8::2"]] {
-        let [segmented, coalesced] = transfer(addresses, 8_000_000, "ad:100,q:200,pppoe:7");
-        assert!(segmented > 1 && coalesced > 1, "{segmented} segments, {coalesced} coalesced at most");
-    }
 }

@@ -4,14 +4,12 @@ use crate::packets::frame;
 use rxlane_offload::checksum::{Verdict, verify};
 use std::net::{IpAddr, Ipv6Addr};
 use traffic::{NAMED, Scenario};
-use wire::emit::{
-    DestinationOptions, Emit, Encapsulation, Ipv4, Ipv6, Routing, Tcp, Udp, checksum, headers,
-    home_address_option,
-};
+use wire::emit::{DestinationOptions, Emit, Encapsulation, Ipv4, Ipv6, Routing, Tcp, Udp};
+use wire::emit::{checksum, home_address_option};
 use wire::{Fragment, IpProtocol, Link, Word, dissect};
 
 #[test]
-fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
+fn frames_of_every_scenario_are_right_and_any_changed_byte_is_found() {
     let mut seen = [0; 3];
     for named in &NAMED {
         let mut scenario = Scenario::named(named.name).expect("a scenario").with_flows(20);
@@ -81,36 +79,35 @@ fn node(number: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number)
 }
 
+/// RFC 8200 section 8.1: the pseudo-header has the last node of a routing header; RFC 6275 section 11.3.1: and the home
+/// address.
 #[test]
-fn the_last_node_of_a_routing_header_is_the_destination() {
-    // Type, data between the fixed four bytes and the list, the last node's place in the list of two.
-    for (kind, last_is_first) in [(0_u8, false), (4, true)] {
-        let list = if last_is_first { [node(9), node(3)] } else { [node(3), node(9)] };
-        // Of a segment routing header, the index of the last entry.
-        let mut data = vec![if kind == 4 { 1 } else { 0 }, 0, 0, 0];
-        list.iter().for_each(|node| data.extend(node.octets()));
-        let routing =
-            Routing { next_header: IpProtocol::UDP, routing_type: kind, segments_left: 1, data: &data };
-        let mut behind = vec![0; routing.length()];
-        routing.emit(&mut behind).expect("room");
-        for (end, verdict) in [(node(9), Verdict::Right), (node(2), Verdict::Wrong)] {
-            let packet = [&behind[..], &datagram(node(1).into(), end.into())].concat();
-            let frame = frame(&Encapsulation::NONE, &ipv6(IpProtocol::ROUTING, node(2), &packet));
-            assert_eq!(verify(&frame).transport, verdict, "routing type {kind}, summed with {end}");
-        }
-    }
-}
-
-#[test]
-fn the_home_address_is_the_source() {
+fn routing_headers_and_home_addresses_name_the_ends() {
+    let next_header = IpProtocol::UDP;
+    let list = |first: [u8; 4], nodes: [u16; 2]| {
+        let nodes = nodes.map(|number| node(number).octets());
+        [&first[..], nodes.as_flattened()].concat()
+    };
+    let source_route = list([0; 4], [3, 9]);
+    // Of a segment routing header, the index of the last entry, and the last node first.
+    let segments = list([1, 0, 0, 0], [9, 3]);
+    let route = |routing_type, data| Routing { next_header, routing_type, segments_left: 1, data };
     let option = home_address_option(node(8));
-    let options = DestinationOptions { next_header: IpProtocol::UDP, options: &option };
-    let mut behind = vec![0; options.length()];
-    headers(&[&options], &mut behind).expect("room");
-    for (source, verdict) in [(node(8), Verdict::Right), (node(1), Verdict::Wrong)] {
-        let packet = [&behind[..], &datagram(source.into(), node(2).into())].concat();
-        let frame = frame(&Encapsulation::NONE, &ipv6(IpProtocol::DESTINATION_OPTIONS, node(2), &packet));
-        assert_eq!(verify(&frame).transport, verdict, "summed with {source}");
+    let options = DestinationOptions { next_header, options: &option };
+    type Case<'a> = (&'static str, IpProtocol, &'a dyn Emit, [u16; 2], [u16; 2]);
+    let cases: [Case; 3] = [
+        ("routing type 0", IpProtocol::ROUTING, &route(0, &source_route), [1, 9], [1, 2]),
+        ("routing type 4", IpProtocol::ROUTING, &route(4, &segments), [1, 9], [1, 2]),
+        ("home address", IpProtocol::DESTINATION_OPTIONS, &options, [8, 2], [1, 2]),
+    ];
+    for (name, first, header, right, wrong) in cases {
+        let mut behind = vec![0; header.length()];
+        header.emit(&mut behind).expect("room");
+        for ([source, destination], verdict) in [(right, Verdict::Right), (wrong, Verdict::Wrong)] {
+            let packet = [&behind[..], &datagram(node(source).into(), node(destination).into())].concat();
+            let frame = frame(&Encapsulation::NONE, &ipv6(first, node(2), &packet));
+            assert_eq!(verify(&frame).transport, verdict, "{name}, summed with {source} and {destination}");
+        }
     }
 }
 
