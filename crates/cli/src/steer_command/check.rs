@@ -33,6 +33,9 @@ pub struct CheckArguments {
     /// Print JSON (schema rxlane.steer-check/1).
     #[arg(long)]
     json: bool,
+    /// Also print all that was checked, the receive queues, the classes of frames, and what the expectation rests on.
+    #[arg(long, conflicts_with = "json")]
+    verbose: bool,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -54,7 +57,7 @@ impl CheckArguments {
             let interval = self.seconds.min(RATES);
             check.status = Some(status::status(&request.interface, interval, &self.state.records())?);
         }
-        out.show(self.json, &check, |out, check| print(out, check, &request))?;
+        out.show(self.json, &check, |out, check| print(out, check, &request, self.verbose))?;
         if check.lacks() {
             out.flush()?;
             let stops: Vec<&str> = check.stops().map(|fact| fact.text.as_str()).collect();
@@ -77,17 +80,19 @@ fn look(
     Ok(check)
 }
 
-fn print(out: &mut Output, check: &Check, request: &Request) -> io::Result<()> {
+fn print(out: &mut Output, check: &Check, request: &Request, verbose: bool) -> io::Result<()> {
     verdict(out, check)?;
     if let Some(status) = &check.status {
         writeln!(out)?;
         return super::status::print(out, status);
     }
-    facts(out, check)?;
-    queues(out, check)?;
-    classes(out, &check.classes)?;
-    targets(out, check)?;
-    expected(out, check)?;
+    facts(out, check, verbose)?;
+    if verbose {
+        queues(out, check)?;
+        classes(out, &check.classes)?;
+        targets(out, check)?;
+    }
+    expected(out, check, verbose)?;
     for remark in &check.remarks {
         writeln!(out)?;
         out.paragraph("", &printable(remark))?;
@@ -134,9 +139,12 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
     Ok(())
 }
 
-fn facts(out: &mut Output, check: &Check) -> io::Result<()> {
-    out.heading("What there is")?;
-    for fact in &check.facts {
+/// What was checked: all of it, or what is not as it should be.
+fn facts(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
+    if verbose {
+        out.heading("What there is")?;
+    }
+    for fact in check.facts.iter().filter(|fact| verbose || fact.level != Level::Good) {
         let word = match fact.level {
             Level::Good => out.styled(GOOD, "ok"),
             Level::Note => out.styled(POOR, "note"),
@@ -157,7 +165,7 @@ fn facts(out: &mut Output, check: &Check) -> io::Result<()> {
                 writeln!(out, "  {:18}{line}", "")?;
             }
         }
-        if let Some(from) = &fact.from {
+        if let Some(from) = fact.from.as_ref().filter(|_| verbose) {
             let from = out.styled(QUIET, printable(from));
             writeln!(out, "  {:18}{from}", "")?;
         }
@@ -223,7 +231,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
     Ok(())
 }
 
-pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
+fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
     out.heading("Classes of frames")?;
     writeln!(out, "{}", out.styled(QUIET, "  class   steered   traffic   spread by the device"))?;
     for row in rows {
@@ -248,7 +256,7 @@ pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
 }
 
 /// What the model expects, where a CPU is to be relieved.
-fn expected(out: &mut Output, check: &Check) -> io::Result<()> {
+fn expected(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
     let is_asked = matches!(check.recommendation.answer, Answer::Steer | Answer::Rps);
     let Some(expected) = check.expected.as_ref().filter(|_| is_asked) else { return Ok(()) };
     out.heading("Packets a second without loss, as the model expects")?;
@@ -265,10 +273,13 @@ fn expected(out: &mut Output, check: &Check) -> io::Result<()> {
         let per_second = gain.and_then(|gain| gain.packets_per_second);
         writeln!(out, "{}", row(name, gain.map(|gain| gain.times), per_second))?;
     }
-    out.paragraph("  ", &printable(&expected.assumptions.join(" ")))
+    match verbose {
+        true => out.paragraph("  ", &printable(&expected.assumptions.join(" "))),
+        false => Ok(()),
+    }
 }
 
-fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
+pub fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
     if check.targets.is_empty() {
         return Ok(());
     }

@@ -1,9 +1,7 @@
 //! `rxlane steer up`.
 
 use super::prose;
-use super::{
-    BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, percent, stay, with_progress,
-};
+use super::{BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, stay, with_progress};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use format::{printable, quoted, thousands};
@@ -185,20 +183,7 @@ impl UpArguments {
             }
         }
         item(out, "process", &self.process())?;
-        check::classes(out, &check.classes)?;
-        out.heading("CPUs")?;
-        for row in &check.targets {
-            writeln!(
-                out,
-                "  CPU {:<5} {:>5}  {:>3} buckets",
-                row.cpu,
-                percent(Some(row.share)),
-                row.buckets
-            )?;
-        }
-        for row in &check.left_out {
-            writeln!(out, "  CPU {:<5}     -  {}", row.cpu, row.why)?;
-        }
+        check::targets(out, check)?;
         if check.receiving.is_empty() && self.request.cpus.is_none() {
             let text = "Which CPUs receive was not to be seen, so none is excluded: look under load, or name --cpus.";
             out.paragraph("  ", text)?;

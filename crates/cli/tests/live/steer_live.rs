@@ -273,7 +273,7 @@ fn check_says_that_an_interface_is_steered_and_how_that_stands() {
 fn check_shows_what_is_counted_and_what_is_not_where_no_frame_comes() {
     let Some(machine) = Machine::steer() else { return };
     // One look counts nothing, and says what would.
-    let look = |seconds: &str| machine.run(&["check", WAN, "--seconds", seconds]);
+    let look = |seconds: &str| machine.run(&["check", WAN, "--verbose", "--seconds", seconds]);
     look("0").says("frames were not counted twice: look for a second or more");
     look("0.2")
         .says("0 frames arrived during the look: look again under load")
@@ -305,7 +305,7 @@ fn check_sees_the_traffic_and_the_queues() {
     let answer = check["recommendation"]["answer"].as_str().expect("an answer");
     assert!(["steer", "rps", "nothing", "unknown"].contains(&answer), "{check:#}");
     assert_eq!(output.code() == 0, answer == "steer", "{check:#}");
-    for line in machine.run(&["check", WAN, "--seconds", "0"]).text().lines() {
+    for line in machine.run(&["check", WAN, "--verbose", "--seconds", "0"]).text().lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }
