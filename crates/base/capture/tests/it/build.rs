@@ -92,6 +92,36 @@ impl Bytes {
     }
 }
 
+/// A list of options.
+pub fn options(big: bool, all: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut list = Bytes::new(big);
+    for (code, value) in all {
+        list.option(*code, value);
+    }
+    list.out
+}
+
+/// A number in one byte order.
+pub fn word(big: bool, value: u32) -> [u8; 4] {
+    if big { value.to_be_bytes() } else { value.to_le_bytes() }
+}
+
+/// A pcapng file of one section with one interface and what `build` adds.
+pub fn pcapng(big: bool, options: &[u8], build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
+    let mut file = Bytes::new(big);
+    file.section().interface(1, 0, options);
+    build(&mut file);
+    file.out
+}
+
+/// A pcap file of this snapshot length with what `build` adds.
+pub fn pcap(big: bool, snaplen: u32, build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
+    let mut file = Bytes::new(big);
+    file.pcap_header(0xa1b2_c3d4, 4, snaplen, 1);
+    build(&mut file);
+    file.out
+}
+
 /// A record with everything that a reader says about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {

@@ -2,7 +2,7 @@
 
 use crate::build;
 
-use crate::build::{Bytes, messages, open, read_bytes};
+use crate::build::{Bytes, messages, open, pcap, pcapng, read_bytes};
 use rxlane_capture::Capture;
 
 /// Three records in either format, and the offsets at which each ends.
@@ -53,44 +53,10 @@ fn a_capture_cut_anywhere_gives_its_whole_records() {
 }
 
 #[test]
-fn any_byte_changed_to_anything_never_panics() {
-    for (ng, big) in [(false, false), (true, true)] {
-        let (file, _) = small(ng, big);
-        for at in 0..file.len() {
-            for value in [0, 1, 3, 0x7f, 0x80, 0xff] {
-                let mut changed = file.clone();
-                changed[at] = value;
-                if let Ok(capture) = open(&changed) {
-                    let (seen, report) = build::read(capture);
-                    assert_eq!(seen.len() as u64, report.frames);
-                }
-            }
-        }
-    }
-}
-
-/// A pcap file of this snapshot length with what `build` adds.
-fn pcap(big: bool, snaplen: u32, build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
-    let mut file = Bytes::new(big);
-    file.pcap_header(0xa1b2_c3d4, 4, snaplen, 1);
-    build(&mut file);
-    file.out
-}
-
-/// A pcapng file of one section with one interface and what `build` adds.
-fn pcapng(options: &[u8], build: impl FnOnce(&mut Bytes)) -> Vec<u8> {
-    let mut file = Bytes::new(false);
-    file.section().interface(1, 0, options);
-    build(&mut file);
-    file.out
-}
-
-#[test]
 fn each_damage_is_reported_where_it_is() {
     let mut other_version = Bytes::new(false);
     other_version.u32(0x1a2b_3c4d).u16(2).u16(0).u64(u64::MAX);
-    let mut options = Bytes::new(false);
-    options.option(9, &[9, 9]).option(2, b"eth0\0rest").option(14, &[1]);
+    let options = build::options(false, &[(9, &[9, 9]), (2, b"eth0\0rest"), (14, &[1])]);
     for (name, file, frames, expected) in [
         (
             "cut record",
@@ -133,7 +99,7 @@ fn each_damage_is_reported_where_it_is() {
         ),
         (
             "section of an unknown version",
-            pcapng(&[], |file| {
+            pcapng(false, &[], |file| {
                 file.enhanced(0, 0, b"one", 3).block(0x0a0d_0d0a, &other_version.out).block(1, b"");
                 file.block(6, b"new form").section().interface(1, 0, &[]).enhanced(0, 0, b"two", 3);
             }),
@@ -144,7 +110,7 @@ fn each_damage_is_reported_where_it_is() {
         ),
         (
             "wrong option length",
-            pcapng(&options.out, |file| {
+            pcapng(false, &options, |file| {
                 file.enhanced(0, 5, b"x", 1);
             }),
             1,
@@ -211,7 +177,7 @@ fn broken_framing_of_pcapng_ends_the_reading() {
         (&[0x0a0d_0d0a, 28, 0x1234_5678, 0, 0, 0, 28], "byte-order magic 0x12345678 instead of 0x1a2b3c4d"),
         (&[6, 0x0200_0000], "more than 16 MiB"),
     ] {
-        let file = pcapng(&[], |file| {
+        let file = pcapng(false, &[], |file| {
             file.enhanced(0, 0, b"good", 4);
             for word in damage {
                 file.u32(*word);
@@ -247,7 +213,7 @@ fn a_long_unknown_block_is_skipped_unread() {
 }
 
 #[test]
-fn problems_are_kept_up_to_a_number_and_then_counted() {
+fn problems_and_interfaces_are_limited() {
     let mut file = Bytes::new(false);
     file.section();
     for _ in 0..150 {
@@ -255,10 +221,6 @@ fn problems_are_kept_up_to_a_number_and_then_counted() {
     }
     let (_, report) = read_bytes(&file.out);
     assert_eq!((report.problems.len(), report.problems_omitted), (100, 50));
-}
-
-#[test]
-fn interfaces_are_limited() {
     let mut file = Bytes::new(false);
     file.section();
     for _ in 0..=rxlane_capture::MAX_INTERFACES {
@@ -280,62 +242,55 @@ impl std::io::Read for Failing {
     }
 }
 
-/// Frames and messages, which must not depend on how much is read at a time.
-fn read_failing(bytes: &[u8]) -> (usize, Vec<String>) {
-    let outcomes = [1, 100, 256 << 10].map(|chunk| {
-        let reader = Failing(std::io::Cursor::new(bytes.to_vec()));
-        let mut capture = Capture::from_reader(reader, "memory").expect("a capture");
-        capture.set_chunk_size(chunk);
-        let (seen, report) = build::read(capture);
-        (seen.len(), messages(&report))
-    });
-    assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]), "{outcomes:?}");
-    let [_, _, outcome] = outcomes;
-    outcome
-}
-
 #[test]
-fn a_read_error_costs_no_record_before_it() {
-    let (file, ends) = small(false, false);
-    let cut = ends[1] + 20;
-    assert_eq!(
-        read_failing(&file[..cut]),
+fn a_read_error_costs_no_record_before_it_and_is_placed_exactly() {
+    let (records, ends) = small(false, false);
+    let skipped = pcapng(false, &[], |file| {
+        file.enhanced(0, 0, b"x", 1).u32(0x4000_0000).u32(0x7000_0000).raw(&[0; 100_000]);
+    });
+    let nonsense = pcap(false, 65_535, |file| {
+        file.pcap_record(0, 0, b"x", 1).u32(0).u32(0).u32(u32::MAX).u32(u32::MAX).raw(&[0; 500]);
+    });
+    let cases = [
         (
+            "within a record",
+            &records[..ends[1] + 20],
             2,
-            vec![
-                "memory: frame 3 at byte 66: record claims 26 captured bytes, file ends after 4".to_owned(),
-                "memory: frame 3 at byte 86: cannot read on: disk on fire".to_owned(),
-            ]
-        )
-    );
-    let input = Failing(std::io::Cursor::new(file[..5].to_vec()));
+            &[
+                "frame 3 at byte 66: record claims 26 captured bytes, file ends after 4",
+                "frame 3 at byte 86: cannot read on: disk on fire",
+            ][..],
+        ),
+        (
+            "within a skipped block",
+            &skipped,
+            1,
+            &[
+                "frame 2 at byte 84: block of type 0x40000000 claims 1879048192 bytes, file ends after 100008",
+                "frame 2 at byte 100092: cannot read on: disk on fire",
+            ],
+        ),
+        (
+            "behind nonsense, never reached",
+            &nonsense,
+            1,
+            &[
+                "frame 2 at byte 41: record claims 4294967295 captured bytes, more than 262144: the rest cannot be read",
+            ],
+        ),
+    ];
+    for (name, bytes, frames, expected) in cases {
+        let expected: Vec<String> = expected.iter().map(|message| format!("memory: {message}")).collect();
+        // However much is read at a time.
+        for chunk in [1, 100, 256 << 10] {
+            let reader = Failing(std::io::Cursor::new(bytes.to_vec()));
+            let mut capture = Capture::from_reader(reader, "memory").expect("a capture");
+            capture.set_chunk_size(chunk);
+            let (seen, report) = build::read(capture);
+            assert_eq!((seen.len(), &messages(&report)), (frames, &expected), "{name}, chunks of {chunk}");
+        }
+    }
+    let input = Failing(std::io::Cursor::new(records[..5].to_vec()));
     let error = Capture::from_reader(input, "memory").expect_err("refused");
     assert_eq!(error.to_string(), "memory: cannot read: disk on fire");
-}
-
-#[test]
-fn a_read_error_within_a_skipped_block_is_placed_exactly() {
-    let mut file = Bytes::new(false);
-    file.section().interface(1, 0, &[]).enhanced(0, 0, b"x", 1);
-    file.u32(0x4000_0000).u32(0x7000_0000).raw(&[0; 100_000]);
-    assert_eq!(
-        read_failing(&file.out),
-        (
-            1,
-            vec![
-                "memory: frame 2 at byte 84: block of type 0x40000000 claims 1879048192 bytes, file ends after 100008"
-                    .to_owned(),
-                "memory: frame 2 at byte 100092: cannot read on: disk on fire".to_owned(),
-            ]
-        )
-    );
-}
-
-#[test]
-fn a_read_error_behind_nonsense_is_never_reached() {
-    let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 4, 65_535, 1).pcap_record(0, 0, b"x", 1);
-    file.u32(0).u32(0).u32(u32::MAX).u32(u32::MAX).raw(&[0; 500]);
-    let (frames, told) = read_failing(&file.out);
-    assert_eq!((frames, told.len()), (1, 1), "{told:?}");
 }

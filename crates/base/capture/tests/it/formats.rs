@@ -1,6 +1,6 @@
 //! Every format in every byte order and resolution, and what is not a capture.
 
-use crate::build::{Bytes, messages, open, read_bytes, refusal};
+use crate::build::{Bytes, messages, open, options, pcapng, read_bytes, refusal, word};
 use rxlane_capture::{Capture, Compression, Format, LinkType, OpenError, Resolution, TimestampUnit, Writer};
 
 #[test]
@@ -39,24 +39,27 @@ fn kuznetzov_pcap_has_longer_record_headers() {
 
 #[test]
 fn old_pcap_versions_have_the_lengths_the_other_way() {
-    let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 2, 96, 1).u32(0).u32(0).u32(1500).u32(4).raw(b"data");
-    let (seen, _) = read_bytes(&file.out);
-    assert_eq!((&seen[0].data[..], seen[0].wire), (&b"data"[..], 1500));
-
-    let mut file = Bytes::new(true);
-    file.pcap_header(0xa1b2_c3d4, 3, 96, 1).u32(0).u32(0).u32(1500).u32(4).raw(b"data");
-    file.u32(0).u32(0).u32(4).u32(1501).raw(b"more");
-    let (seen, _) = read_bytes(&file.out);
-    assert_eq!((&seen[0].data[..], seen[0].wire), (&b"data"[..], 1500));
-    assert_eq!((&seen[1].data[..], seen[1].wire), (&b"more"[..], 1501));
-
+    for (big, minor, expected) in [
+        (false, 2, &[("data", 1500), ("more", 1501)][..]),
+        // Of version 2.3 the smaller length is that of what was captured.
+        (true, 3, &[("data", 1500), ("more", 1501), ("last", 1502)]),
+    ] {
+        let mut file = Bytes::new(big);
+        file.pcap_header(0xa1b2_c3d4, minor, 96, 1);
+        for (place, (text, wire)) in expected.iter().enumerate() {
+            let lengths = if place == 2 { [4, *wire] } else { [*wire, 4] };
+            file.u32(0).u32(0).u32(lengths[0]).u32(lengths[1]).raw(text.as_bytes());
+        }
+        let (seen, _) = read_bytes(&file.out);
+        for (seen, (text, wire)) in seen.iter().zip(expected) {
+            assert_eq!((&seen.data[..], seen.wire), (text.as_bytes(), *wire), "2.{minor}");
+        }
+        assert_eq!(seen.len(), expected.len(), "2.{minor}");
+    }
     let mut file = Bytes::new(false);
     file.u32(0xa1b2_c3d4).u16(3).u16(0).u64(0).u32(96).u32(1);
-    assert_eq!(
-        refusal(&file.out),
-        "memory: pcap version 3.0 is not supported; convert it to pcap or pcapng first"
-    );
+    let refused = "memory: pcap version 3.0 is not supported; convert it to pcap or pcapng first";
+    assert_eq!(refusal(&file.out), refused);
 }
 
 /// Frames of which nothing, a part, all but the check sequence, a part of it and all of it was captured, as
@@ -64,9 +67,19 @@ fn old_pcap_versions_have_the_lengths_the_other_way() {
 const FCS_CASES: [(usize, u32, usize); 7] =
     [(0, 64, 0), (40, 64, 40), (60, 64, 60), (61, 64, 60), (64, 64, 60), (3, 3, 0), (2, 5, 1)];
 
+/// The check sequence that the first frame's interface states, in bytes.
+fn stated(file: &[u8]) -> Option<u32> {
+    let mut capture = open(file).expect("capture");
+    capture.next_frame().and_then(|frame| frame.interface().fcs_bytes).map(u32::from)
+}
+
 #[test]
-fn the_fcs_that_a_pcap_header_declares_is_left_out() {
+fn the_fcs_that_a_pcap_header_or_a_pcapng_interface_declares_is_left_out() {
     let data: Vec<u8> = (0..64).collect();
+    let left_of = |fcs: Option<u32>, captured: usize, wire: u32, left: usize| {
+        let bytes = fcs.unwrap_or(0);
+        (data[..if bytes == 4 { left } else { captured }].to_vec(), wire.saturating_sub(bytes))
+    };
     for big in [false, true] {
         // Bit P with 2 units of two bytes, bit P with none, and 2 units without the bit.
         for (link, fcs) in [(0x2400_0001, Some(4)), (0x0400_0001, Some(0)), (0x2000_0001, None)] {
@@ -77,49 +90,33 @@ fn the_fcs_that_a_pcap_header_declares_is_left_out() {
             }
             let (seen, report) = read_bytes(&file.out);
             assert_eq!((seen.len(), messages(&report)), (FCS_CASES.len(), Vec::new()));
-            for (seen, (captured, wire, left)) in seen.iter().zip(FCS_CASES) {
-                let bytes = fcs.unwrap_or(0);
-                let left = if bytes == 4 { left } else { captured };
-                assert_eq!((&seen.data[..], seen.wire), (&data[..left], wire.saturating_sub(bytes)));
+            for (seen, (captured, wire, left)) in seen.into_iter().zip(FCS_CASES) {
                 assert_eq!((seen.link, seen.time), (1, Some(7_000_000_000)));
+                assert_eq!((seen.data, seen.wire), left_of(fcs, captured, wire, left), "{link:#x}");
             }
-            let mut capture = open(&file.out).expect("capture");
-            let stated = capture.next_frame().and_then(|frame| frame.interface().fcs_bytes);
-            assert_eq!(stated.map(u32::from), fcs);
+            assert_eq!(stated(&file.out), fcs);
         }
-    }
-}
-
-#[test]
-fn the_fcs_that_a_pcapng_interface_declares_is_left_out() {
-    let data: Vec<u8> = (0..64).collect();
-    for big in [false, true] {
         // As bits, as bytes, and what can be neither.
-        for (stated, bytes) in [(32, Some(4)), (4, Some(4)), (0, Some(0)), (33, None)] {
-            let mut options = Bytes::new(big);
-            options.option(13, &[stated]);
-            let mut file = Bytes::new(big);
-            file.section().interface(1, 0, &options.out).interface(1, 0, &[]);
-            for (captured, wire, _) in FCS_CASES {
-                file.enhanced(0, 7, &data[..captured], wire).packet(0, 7, &data[..captured], wire);
-                file.enhanced(1, 7, &data[..captured], wire);
-            }
-            file.simple(&data[..64], 64);
-            let (seen, report) = read_bytes(&file.out);
-            assert_eq!((seen.len(), messages(&report)), (3 * FCS_CASES.len() + 1, Vec::new()));
-            let fcs = bytes.unwrap_or(0);
-            for (frames, (captured, wire, left)) in seen.chunks(3).zip(FCS_CASES) {
-                let left = if fcs == 4 { left } else { captured };
-                for frame in &frames[..2] {
-                    assert_eq!((&frame.data[..], frame.wire), (&data[..left], wire.saturating_sub(fcs)));
+        for (option, fcs) in [(32, Some(4)), (4, Some(4)), (0, Some(0)), (33, None)] {
+            let file = pcapng(big, &options(big, &[(13, &[option])]), |file| {
+                file.interface(1, 0, &[]);
+                for (captured, wire, _) in FCS_CASES {
+                    file.enhanced(0, 7, &data[..captured], wire).packet(0, 7, &data[..captured], wire);
+                    file.enhanced(1, 7, &data[..captured], wire);
                 }
-                assert_eq!((&frames[2].data[..], frames[2].wire), (&data[..captured], wire));
+                file.simple(&data, 64);
+            });
+            let (seen, report) = read_bytes(&file);
+            assert_eq!(messages(&report), [""; 0]);
+            let mut expected = Vec::new();
+            for (captured, wire, left) in FCS_CASES {
+                let of = |fcs| left_of(fcs, captured, wire, left);
+                expected.extend([of(fcs), of(fcs), of(None)]);
             }
-            let simple = &seen[seen.len() - 1];
-            assert_eq!((simple.data.len() as u32, simple.wire), (64 - fcs, 64 - fcs));
-            let mut capture = open(&file.out).expect("capture");
-            let stated = capture.next_frame().and_then(|frame| frame.interface().fcs_bytes);
-            assert_eq!(stated.map(u32::from), bytes);
+            expected.push(left_of(fcs, 64, 64, 60));
+            let lengths: Vec<_> = seen.into_iter().map(|seen| (seen.data, seen.wire)).collect();
+            assert_eq!(lengths, expected, "if_fcslen {option}");
+            assert_eq!(stated(&file), fcs);
         }
     }
 }
@@ -127,37 +124,33 @@ fn the_fcs_that_a_pcapng_interface_declares_is_left_out() {
 #[test]
 fn the_flags_of_a_packet_override_the_fcs_of_its_interface() {
     for big in [false, true] {
-        let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
-        let mut two = Bytes::new(big);
-        two.option(1, b"a comment").option(2, &word(2 << 5 | 1)).option(0, &[]);
-        let mut not_stated = Bytes::new(big);
-        not_stated.option(2, &word(1));
-        let mut behind_the_end = Bytes::new(big);
-        behind_the_end.option(0, &[]).option(2, &word(2 << 5));
         let mut reaching_out = Bytes::new(big);
         reaching_out.u16(1).u16(400);
-        let mut fcs = Bytes::new(big);
-        fcs.option(13, &[32]);
-        let mut file = Bytes::new(big);
-        file.section().interface(1, 0, &[]).interface(1, 0, &fcs.out);
-        for options in [&two, &not_stated, &behind_the_end, &reaching_out] {
-            for (kind, interface) in [(6, 0), (6, 1), (2, 0)] {
-                let mut body = Bytes::new(big);
-                // In the obsolete block the second half of the first word counts drops.
-                if kind == 2 {
-                    body.u16(interface).u16(0)
-                } else {
-                    body.u32(interface.into())
-                };
-                body.u64(0).u32(9).u32(9).raw(&[5; 9]).raw(&[0; 3]).raw(&options.out);
-                file.block(kind, &body.out);
-            }
+        let lists = [
+            ("two bytes", options(big, &[(1, b"a comment"), (2, &word(big, 2 << 5 | 1)), (0, &[])])),
+            ("not stated", options(big, &[(2, &word(big, 1))])),
+            ("behind the end", options(big, &[(0, &[]), (2, &word(big, 2 << 5))])),
+            ("reaching out", reaching_out.out),
+        ];
+        for ((name, list), expected) in lists.iter().zip([[7, 7, 7], [9, 5, 9], [9, 5, 9], [9, 5, 9]]) {
+            let file = pcapng(big, &[], |file| {
+                file.interface(1, 0, &options(big, &[(13, &[32])]));
+                for (kind, interface) in [(6, 0), (6, 1), (2, 0)] {
+                    let mut body = Bytes::new(big);
+                    // In the obsolete block the second half of the first word counts drops.
+                    if kind == 2 {
+                        body.u16(interface).u16(0)
+                    } else {
+                        body.u32(interface.into())
+                    };
+                    body.u64(0).u32(9).u32(9).raw(&[5; 9]).raw(&[0; 3]).raw(list);
+                    file.block(kind, &body.out);
+                }
+            });
+            let (seen, report) = read_bytes(&file);
+            let lengths: Vec<_> = seen.iter().map(|frame| (frame.data.len(), frame.wire as usize)).collect();
+            assert_eq!((lengths, messages(&report)), (expected.map(|n| (n, n)).to_vec(), vec![]), "{name}");
         }
-        let (seen, report) = read_bytes(&file.out);
-        assert_eq!(messages(&report), [""; 0]);
-        let lengths: Vec<_> = seen.iter().map(|frame| (frame.data.len(), frame.wire)).collect();
-        let (seven, five, nine) = ((7, 7), (5, 5), (9, 9));
-        assert_eq!(lengths, [seven, seven, seven, nine, five, nine, nine, five, nine, nine, five, nine]);
     }
 }
 
@@ -165,12 +158,10 @@ fn the_flags_of_a_packet_override_the_fcs_of_its_interface() {
 fn pcapng_with_sections_of_both_orders_and_every_packet_block() {
     let mut all = Vec::new();
     for big in [true, false, true] {
-        let mut options = Bytes::new(big);
-        options.option(2, b"eth7").option(9, &[9]).option(13, &[32]);
         let offset = if big { (-5i64).to_be_bytes() } else { (-5i64).to_le_bytes() };
-        options.option(14, &offset).option(0, &[]);
+        let list = options(big, &[(2, b"eth7"), (9, &[9]), (13, &[32]), (14, &offset), (0, &[])]);
         let mut file = Bytes::new(big);
-        file.section().interface(1, 4, &[]).interface(113, 0, &options.out);
+        file.section().interface(1, 4, &[]).interface(113, 0, &list);
         file.block(0x0bad_cafe, b"unknown").block(4, b"name resolution").block(5, &[0; 12]);
         file.enhanced(1, 10_000_000_001, b"enhanced", 99).packet(0, 3, b"old", 3);
         file.simple(b"simp", 60).block(10, b"secrets");
@@ -209,11 +200,10 @@ fn timestamp_units_of_pcapng() {
         (0xff, u64::MAX, Some(0)),
         (0, u64::MAX, None),
     ] {
-        let mut options = Bytes::new(false);
-        options.option(9, &[resolution]);
-        let mut file = Bytes::new(false);
-        file.section().interface(1, 0, &options.out).enhanced(0, ticks, b"", 0);
-        assert_eq!(read_bytes(&file.out).0[0].time, ns, "if_tsresol {resolution:#04x}");
+        let file = pcapng(false, &options(false, &[(9, &[resolution])]), |file| {
+            file.enhanced(0, ticks, b"", 0);
+        });
+        assert_eq!(read_bytes(&file).0[0].time, ns, "if_tsresol {resolution:#04x}");
     }
 }
 
@@ -240,16 +230,20 @@ fn the_time_span_of_frames_out_of_order() {
             let span = (3_000_000_000 + 7 * ns, 8_000_000_000 + 4_000_000_000 * ns);
             assert_eq!(time_span(&file.out), Some(span), "{magic:#x}");
         }
-        let mut options = Bytes::new(big);
         let offset: i64 = -2;
-        options.option(9, &[9]).option(14, &if big { offset.to_be_bytes() } else { offset.to_le_bytes() });
+        let offset = if big { offset.to_be_bytes() } else { offset.to_le_bytes() };
         let mut file = Bytes::new(big);
         file.section().interface(1, 0, &[]).simple(b"x", 1);
         assert_eq!(time_span(&file.out), None);
         // A time that no i64 can hold is left out; so is the Simple Packet Block.
         file.enhanced(0, 7, b"", 0).enhanced(0, u64::MAX, b"", 0).enhanced(0, 3, b"", 0).simple(b"x", 1);
         assert_eq!(time_span(&file.out), Some((3_000, 7_000)));
-        file.interface(1, 0, &options.out).enhanced(1, 1, b"", 0).enhanced(0, 1 << 40, b"", 0);
+        file.interface(1, 0, &options(big, &[(9, &[9]), (14, &offset)])).enhanced(1, 1, b"", 0).enhanced(
+            0,
+            1 << 40,
+            b"",
+            0,
+        );
         assert_eq!(time_span(&file.out), Some((-1_999_999_999, (1 << 40) * 1_000)));
         assert_eq!(read_bytes(&file.out).1.frames, 7);
     }
@@ -260,9 +254,10 @@ fn malformed_interface_options_cost_no_frames() {
     for options in
         [&[9u8, 0, 255, 255, 1][..], &[9, 0, 0, 0], &[9, 0, 2, 0, 9, 9, 0, 0], &[14, 0, 4, 0, 1, 1, 1, 1]]
     {
-        let mut file = Bytes::new(false);
-        file.section().interface(1, 0, options).enhanced(0, 5, b"x", 1);
-        assert_eq!(read_bytes(&file.out).0[0].time, Some(5_000));
+        let file = pcapng(false, options, |file| {
+            file.enhanced(0, 5, b"x", 1);
+        });
+        assert_eq!(read_bytes(&file).0[0].time, Some(5_000), "{options:?}");
     }
 }
 
@@ -278,11 +273,10 @@ fn interface_names_are_kept_up_to_64_bytes() {
         (&format!("x{long}").into_bytes(), format!("x{}", "ü".repeat(31))),
         (&[0xff; 60_000], "\u{fffd}".repeat(21)),
     ] {
-        let mut options = Bytes::new(false);
-        options.option(2, name);
-        let mut file = Bytes::new(false);
-        file.section().interface(1, 0, &options.out).enhanced(0, 5, b"x", 1);
-        let mut capture = open(&file.out).expect("capture");
+        let file = pcapng(false, &options(false, &[(2, name)]), |file| {
+            file.enhanced(0, 5, b"x", 1);
+        });
+        let mut capture = open(&file).expect("capture");
         let frame = capture.next_frame().expect("frame");
         assert_eq!(frame.interface().name.as_deref(), Some(&kept[..]));
     }
@@ -328,27 +322,27 @@ fn the_writer_refuses_what_a_file_cannot_say() {
 
 #[test]
 fn what_is_no_capture_is_refused_in_one_sentence() {
-    assert_eq!(refusal(b""), "memory: no capture: empty");
-    assert_eq!(
-        refusal(b"Hello, world, this is text."),
-        "memory: no capture: starts with 48 65 6c 6c, neither pcap nor pcapng"
-    );
-    assert_eq!(refusal(b"\n"), "memory: no capture: starts with 0a, neither pcap nor pcapng");
-    assert_eq!(
-        refusal(b"snoop\0\0\0\0\0\0\x02"),
-        "memory: a snoop capture (RFC 1761) is not supported; convert it to pcap or pcapng first"
-    );
-    assert_eq!(
-        refusal(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0]),
-        "memory: no capture: ends within the 24-byte pcap file header, after 6 bytes"
-    );
-    assert_eq!(
-        refusal(&[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0]),
-        "memory: no capture: ends within the 28-byte pcapng file header, after 8 bytes"
-    );
-    let mut wrong_magic = vec![0x0a, 0x0d, 0x0d, 0x0a];
-    wrong_magic.resize(40, 0x55);
-    assert!(refusal(&wrong_magic).contains("no capture: starts with 0a 0d 0d 0a"));
+    let wrong_magic = [&[0x0a, 0x0d, 0x0d, 0x0a][..], &[0x55; 36]].concat();
+    for (bytes, expected) in [
+        (&b""[..], "no capture: empty"),
+        (b"Hello, world, this is text.", "no capture: starts with 48 65 6c 6c, neither pcap nor pcapng"),
+        (b"\n", "no capture: starts with 0a, neither pcap nor pcapng"),
+        (&wrong_magic, "no capture: starts with 0a 0d 0d 0a, neither pcap nor pcapng"),
+        (
+            b"snoop\0\0\0\0\0\0\x02",
+            "a snoop capture (RFC 1761) is not supported; convert it to pcap or pcapng first",
+        ),
+        (
+            &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0],
+            "no capture: ends within the 24-byte pcap file header, after 6 bytes",
+        ),
+        (
+            &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0],
+            "no capture: ends within the 28-byte pcapng file header, after 8 bytes",
+        ),
+    ] {
+        assert_eq!(refusal(bytes), format!("memory: {expected}"));
+    }
     assert!(matches!(Capture::open("/nonexistent/x.pcap"), Err(OpenError::Read { .. })));
     assert!(matches!(Capture::open("/"), Err(OpenError::Read { .. })));
 }

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 
 use crate::build::{Bytes, Seen, messages, seen_in};
 use proptest::prelude::*;
-use rxlane_capture::{Capture, LinkType, Resolution, Writer};
+use rxlane_capture::Capture;
 
 fn file_of(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("temporary file");
@@ -117,40 +117,29 @@ fn pcap_of(sizes: &[usize], big: bool) -> Vec<u8> {
     file.out
 }
 
+/// Whole captures, captures cut off, and ones with noise behind.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let sizes = prop::collection::vec(prop_oneof![9 => 0..200usize, 1 => 0..5000usize], 0..60);
+    let noise = prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>(), 1 => 0..40u8], 0..400);
+    let capture = prop_oneof![
+        prop::collection::vec(part(), 0..60).prop_map(|parts| pcapng_of(&parts)),
+        (sizes, any::<bool>()).prop_map(|(sizes, big)| pcap_of(&sizes, big)),
+        (any::<bool>(), noise).prop_map(|(ng, noise)| {
+            let head = if ng { pcapng_of(&[Part::Frame(20)]) } else { pcap_of(&[20], false) };
+            [head, noise].concat()
+        }),
+    ];
+    (capture, 0.5..1.5f64).prop_map(|(mut bytes, cut)| {
+        bytes.truncate((bytes.len() as f64 * cut) as usize);
+        bytes
+    })
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 144, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn pcapng_in_chunks(
-        parts in prop::collection::vec(part(), 0..60),
-        cut in 0.5..1.5f64,
-        chunk in prop_oneof![1..80usize, 80..5000usize],
-    ) {
-        let bytes = pcapng_of(&parts);
-        let cut = (bytes.len() as f64 * cut.min(1.0)) as usize;
-        same_for_all(&bytes[..cut], chunk);
-    }
-
-    #[test]
-    fn pcap_in_chunks(
-        sizes in prop::collection::vec(prop_oneof![9 => 0..200usize, 1 => 0..5000usize], 0..60),
-        big in any::<bool>(),
-        cut in 0.5..1.5f64,
-        chunk in prop_oneof![1..80usize, 80..5000usize],
-    ) {
-        let bytes = pcap_of(&sizes, big);
-        let cut = (bytes.len() as f64 * cut.min(1.0)) as usize;
-        same_for_all(&bytes[..cut], chunk);
-    }
-
-    #[test]
-    fn anything_behind_a_header_in_chunks(
-        ng in any::<bool>(),
-        noise in prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => any::<u8>(), 1 => 0..40u8], 0..400),
-        chunk in 1..200usize,
-    ) {
-        let mut bytes = if ng { pcapng_of(&[Part::Frame(20)]) } else { pcap_of(&[20], false) };
-        bytes.extend(noise);
+    fn captures_in_chunks(bytes in bytes(), chunk in prop_oneof![1..80usize, 80..5000usize]) {
         same_for_all(&bytes, chunk);
     }
 }
@@ -172,7 +161,7 @@ fn long_skipped_blocks_and_records_span_chunks() {
 }
 
 #[test]
-fn many_small_chunks_with_more_workers_than_cores() {
+fn many_small_chunks_with_more_workers_than_cores_and_no_more_than_chunks() {
     let sizes: Vec<usize> = (0..5000).map(|at| at % 97).collect();
     let file = file_of(&pcap_of(&sizes, false));
     for chunk in [64, 1000] {
@@ -180,6 +169,11 @@ fn many_small_chunks_with_more_workers_than_cores() {
         assert_eq!((seen.len(), frames, problems.len()), (5000, 5000, 0));
         assert!(seen.iter().enumerate().all(|(at, frame)| frame.number == at as u64 + 1));
     }
+    let file = file_of(&pcap_of(&[84; 100], false));
+    let mut capture = Capture::open(file.path()).expect("capture");
+    capture.set_chunk_size(4000);
+    let (workers, report) = capture.read_parallel(64, |worker| worker, |_, _| ());
+    assert_eq!((workers, report.frames), (vec![0, 1, 2], 100));
 }
 
 /// Runs itself again with 100 MB of address space, where far fewer than 256 threads fit.
@@ -212,15 +206,6 @@ fn threads_that_cannot_be_started_are_done_without() {
         assert_eq!((frames.iter().sum::<usize>(), report.frames), (20_000, 20_000));
         assert!((1..256).contains(&frames.len()), "{} threads", frames.len());
     }
-}
-
-#[test]
-fn no_more_workers_than_chunks() {
-    let file = file_of(&pcap_of(&[84; 100], false));
-    let mut capture = Capture::open(file.path()).expect("capture");
-    capture.set_chunk_size(4000);
-    let (workers, report) = capture.read_parallel(64, |worker| worker, |_, _| ());
-    assert_eq!((workers, report.frames), (vec![0, 1, 2], 100));
 }
 
 #[test]
@@ -296,11 +281,7 @@ fn a_panic_of_one_worker_stops_all() {
 
 #[test]
 fn reading_in_order_and_then_in_parallel_gives_every_frame_once() {
-    let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Nanoseconds).expect("header");
-    for at in 0..1000 {
-        writer.write(at, &[0; 60], 60).expect("write");
-    }
-    let file = file_of(&writer.finish().expect("flush"));
+    let file = file_of(&pcap_of(&[60; 1000], false));
     let mut capture = Capture::open(file.path()).expect("capture");
     capture.set_chunk_size(1000);
     let mut batch = rxlane_capture::Batch::new();
