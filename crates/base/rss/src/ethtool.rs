@@ -103,7 +103,6 @@ fn function<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn table(entries: usize, queues: u32) -> IndirectionTable {
         IndirectionTable::equal(TableShape::new(entries, 16).unwrap(), queues, 0).unwrap()
@@ -111,6 +110,10 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read() {
+        for (entries, queues) in [(1, 1), (7, 3), (8, 8), (299, 69)] {
+            let text = PrintedTable::print("enp1s0", queues, &table(entries, queues));
+            assert_eq!(PrintedTable::parse(&text).map(|read| read.table), Ok(table(entries, queues)));
+        }
         let text = PrintedTable::print("eth0.35", 4, &table(12, 4));
         let rows =
             "    0:      0     1     2     3     0     1     2     3\n    8:      0     1     2     3\n";
@@ -124,8 +127,9 @@ mod tests {
         assert_eq!(PrintedTable::parse(&text).unwrap().function, None);
         assert_eq!(read.table, table(12, 4));
         assert_eq!(read.key, HashKey::symmetric(8).ok());
-        let untold = PrintedTable::parse(&format!("{text}RSS hash key:\nOperation not supported\n")).unwrap();
-        assert_eq!(untold.key, None);
+        let without =
+            PrintedTable::parse(&format!("{text}RSS hash key:\nOperation not supported\n")).unwrap();
+        assert_eq!(without.key, None);
     }
 
     #[test]
@@ -140,19 +144,5 @@ mod tests {
         assert_eq!(parse("0: 0 70000\n"), PrintedTableError::Queue { line: 2, found: "70000".into() });
         let key = parse("0: 0 1\nRSS hash key:\n6d:5x\n");
         assert_eq!(key.to_string(), "line 4: hash key: 'x' at character 5 is no hexadecimal digit");
-    }
-
-    proptest! {
-        #[test]
-        fn any_table_round_trips(entries in 1_usize..300, queues in 1_u32..70) {
-            let table = table(entries, queues);
-            let text = PrintedTable::print("enp1s0", queues, &table);
-            prop_assert_eq!(PrintedTable::parse(&text).unwrap().table, table);
-        }
-
-        #[test]
-        fn no_text_panics(text in "(RX flow hash indirection table for e with 2 RX ring\\(s\\):\n)?[0-9: \nx]{0,60}") {
-            let _ = PrintedTable::parse(&text);
-        }
     }
 }
