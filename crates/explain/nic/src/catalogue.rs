@@ -94,26 +94,3 @@ fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored.into_iter().take(6).map(|(_, name)| name).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_is_found_by_its_pci_id() {
-        for id in ["8086:1533", "[8086:1533]", "8086:1533+double-vlan"] {
-            assert_eq!(lookup(id).unwrap().device(), "i210", "{id}");
-        }
-        assert_eq!(lookup("15B3:1017").unwrap().device(), lookup("15b3:1017").unwrap().device());
-        assert!(lookup("8086:ffff").is_err());
-    }
-
-    #[test]
-    fn a_pci_id_belongs_to_one_device() {
-        let mut ids: Vec<&String> = builtin().unwrap().iter().flat_map(|profile| &profile.pci).collect();
-        let all = ids.len();
-        ids.sort();
-        ids.dedup();
-        assert_eq!(ids.len(), all);
-    }
-}

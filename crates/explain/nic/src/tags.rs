@@ -83,32 +83,21 @@ impl fmt::Display for TagPattern {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str) -> TagPattern {
-        text.parse().unwrap()
-    }
-
     #[test]
     fn patterns_match_what_they_say() {
-        assert!(pattern("8100").matches(&[0x8100]));
-        assert!(!pattern("8100").matches(&[0x88a8]));
-        assert!(!pattern("8100").matches(&[0x8100, 0x8100]));
-        assert!(pattern("88a8.8100").matches(&[0x88a8, 0x8100]));
-        assert!(!pattern("88a8.8100").matches(&[0x8100, 0x88a8]));
-        assert!(pattern("*").matches(&[0x9100]));
-        assert!(!pattern("*").matches(&[]));
-        assert!(pattern("**").matches(&[0x9100]));
-        assert!(pattern("**").matches(&[1, 2, 3, 4]));
-        assert!(!pattern("**").matches(&[]));
-        assert!(pattern("8100.**").matches(&[0x8100, 0x8100, 0x8100]));
-        assert!(!pattern("8100.**").matches(&[0x8100]));
-        assert!(pattern("untagged").matches(&[]));
-        assert!(!pattern("untagged").matches(&[0x8100]));
-    }
-
-    #[test]
-    fn spelling_round_trips() {
-        for text in ["8100", "88a8.8100", "*", "**", "8100.*", "8100.**", "untagged"] {
-            assert_eq!(pattern(text).to_string(), text);
+        for (text, matched, others) in [
+            ("8100", &[&[0x8100][..]][..], &[&[0x88a8][..], &[0x8100, 0x8100]][..]),
+            ("88a8.8100", &[&[0x88a8, 0x8100]], &[&[0x8100, 0x88a8]]),
+            ("*", &[&[0x9100]], &[&[]]),
+            ("**", &[&[0x9100], &[1, 2, 3, 4]], &[&[]]),
+            ("8100.*", &[&[0x8100, 0x9100]], &[&[0x8100]]),
+            ("8100.**", &[&[0x8100, 0x8100, 0x8100]], &[&[0x8100]]),
+            ("untagged", &[&[]], &[&[0x8100]]),
+        ] {
+            let pattern: TagPattern = text.parse().unwrap();
+            assert_eq!(pattern.to_string(), text);
+            assert!(matched.iter().all(|tags| pattern.matches(tags)), "{text}");
+            assert!(!others.iter().any(|tags| pattern.matches(tags)), "{text}");
         }
     }
 

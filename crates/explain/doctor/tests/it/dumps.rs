@@ -18,89 +18,87 @@ struct Expected {
     files: &'static [&'static str],
     verdict: &'static [Verdict],
     /// Findings that must be there: id, interface where it matters, words of the evidence.
-    found: &'static [(&'static str, Option<&'static str>, &'static str)],
+    found: &'static [Found],
     /// The gravest severity allowed for a certain finding.
     gravest: Severity,
 }
 
 const CALM: &[Verdict] = &[Verdict::Healthy, Verdict::Unknown];
+const LIMITED: &[Verdict] = &[Verdict::Limited];
+const EITHER: &[Verdict] = &[Verdict::Limited, Verdict::Unknown];
 
-const fn calm(files: &'static [&'static str]) -> Expected {
-    Expected { files, verdict: CALM, found: &[], gravest: Severity::Info }
+type Found = (&'static str, Option<&'static str>, &'static str);
+
+const fn calm(files: &'static [&'static str], found: &'static [Found]) -> Expected {
+    Expected { files, verdict: CALM, found, gravest: Severity::Info }
+}
+
+const fn limited(
+    file: &'static [&'static str; 1],
+    verdict: &'static [Verdict],
+    found: &'static [Found],
+) -> Expected {
+    Expected { files: file, verdict, found, gravest: Severity::Critical }
 }
 
 static EXPECTED: &[Expected] = &[
     // netutils-linux, tests/server-info-show.tests and tests/rss-ladder.tests.
-    calm(&["ethtool/1xE3-1271_I217_and_X710_eth0.376.txt"]),
-    Expected { found: &[("ring-small", Some("eth0"), "256")], ..calm(&["ethtool/1xi3_I211_I219V_eth0.txt"]) },
-    Expected {
-        found: &[("ring-small", Some("eth0"), "256")],
-        ..calm(&["ethtool/2xE5-2640_i350_and_82599ES_eth0.txt"])
-    },
-    calm(&["ethtool/kvm_l3_eth0.txt"]),
-    Expected {
-        found: &[("single-queue", Some("eth1"), "eth1")],
-        ..calm(&["interrupts/linux_interrupts_i211_i219.txt"])
-    },
-    calm(&["interrupts/linux_interrupts_i350_balanced_4q.txt"]),
-    Expected {
-        files: &["interrupts/linux_interrupts_ixgbe_all_on_cpu0.txt"],
-        verdict: &[Verdict::Limited],
-        found: &[("irq-one-cpu", Some("eth0"), "eth0-TxRx-")],
-        gravest: Severity::Critical,
-    },
-    Expected {
-        found: &[("single-queue", Some("eth0"), "eth0")],
-        ..calm(&[
+    calm(&["ethtool/1xE3-1271_I217_and_X710_eth0.376.txt"], &[]),
+    calm(&["ethtool/1xi3_I211_I219V_eth0.txt"], &[("ring-small", Some("eth0"), "256")]),
+    calm(&["ethtool/2xE5-2640_i350_and_82599ES_eth0.txt"], &[("ring-small", Some("eth0"), "256")]),
+    calm(&["ethtool/kvm_l3_eth0.txt"], &[]),
+    calm(&["interrupts/linux_interrupts_i211_i219.txt"], &[("single-queue", Some("eth1"), "eth1")]),
+    calm(&["interrupts/linux_interrupts_i350_balanced_4q.txt"], &[]),
+    limited(
+        &["interrupts/linux_interrupts_ixgbe_all_on_cpu0.txt"],
+        LIMITED,
+        &[("irq-one-cpu", Some("eth0"), "eth0-TxRx-")],
+    ),
+    calm(
+        &[
             "interrupts/linux_interrupts_multinic_4cpu_t1.txt",
             "interrupts/linux_interrupts_multinic_4cpu_t5.txt",
-        ])
-    },
-    Expected {
-        files: &["interrupts/linux_interrupts_single_queue_q6700.txt"],
-        verdict: &[Verdict::Limited, Verdict::Unknown],
-        found: &[("single-queue", Some("eth0"), "eth0"), ("single-queue", Some("eth1"), "eth1")],
-        gravest: Severity::Critical,
-    },
+        ],
+        &[("single-queue", Some("eth0"), "eth0")],
+    ),
+    limited(
+        &["interrupts/linux_interrupts_single_queue_q6700.txt"],
+        EITHER,
+        &[("single-queue", Some("eth0"), "eth0"), ("single-queue", Some("eth1"), "eth1")],
+    ),
     // Public notes on a Linux router.
-    Expected {
-        files: &["interrupts/linux_softirqs_net_rx_cpu0.txt"],
-        verdict: &[Verdict::Limited, Verdict::Unknown],
-        found: &[("softirq-one-cpu", None, "NET_RX")],
-        gravest: Severity::Critical,
-    },
+    limited(&["interrupts/linux_softirqs_net_rx_cpu0.txt"], EITHER, &[("softirq-one-cpu", None, "NET_RX")]),
     // isc-projects/ethq, tests.
-    calm(&["ethtool_S/bnx2x.txt"]),
-    calm(&["ethtool_S/e1000e.txt"]),
-    calm(&["ethtool_S/ena.txt"]),
-    calm(&["ethtool_S/i40e.txt"]),
-    calm(&["ethtool_S/mlx5_core.txt"]),
-    calm(&["ethtool_S/r8169.txt"]),
-    calm(&["ethtool_S/sfc.txt"]),
-    calm(&["ethtool_S/virtio_net.txt"]),
-    calm(&["ethtool_S/vmxnet3.txt"]),
+    calm(&["ethtool_S/bnx2x.txt"], &[]),
+    calm(&["ethtool_S/e1000e.txt"], &[]),
+    calm(&["ethtool_S/ena.txt"], &[]),
+    calm(&["ethtool_S/i40e.txt"], &[]),
+    calm(&["ethtool_S/mlx5_core.txt"], &[]),
+    calm(&["ethtool_S/r8169.txt"], &[]),
+    calm(&["ethtool_S/sfc.txt"], &[]),
+    calm(&["ethtool_S/virtio_net.txt"], &[]),
+    calm(&["ethtool_S/vmxnet3.txt"], &[]),
     // intel-wired-lan, 2023-11-16 and 2025-01-02.
-    calm(&["ethtool_S/igc_i225_4q_uneven.txt"]),
-    calm(&["ethtool_x/ixgbe_63_rings_16_in_table.txt"]),
+    calm(&["ethtool_S/igc_i225_4q_uneven.txt"], &[]),
+    calm(&["ethtool_x/ixgbe_63_rings_16_in_table.txt"], &[]),
     // pcengines/apu2-documentation issue 190, netdata issue 17015.
-    Expected {
-        files: &["rerendered/igb_apu_rx_queue0_only.txt"],
-        verdict: &[Verdict::Limited],
-        found: &[("one-queue-hot", Some("enp1s0"), "rx_queue_0_packets: 16630368449")],
-        gravest: Severity::Critical,
-    },
-    calm(&["rerendered/virtio_4q_uneven.txt"]),
+    limited(
+        &["rerendered/igb_apu_rx_queue0_only.txt"],
+        LIMITED,
+        &[("one-queue-hot", Some("enp1s0"), "rx_queue_0_packets: 16630368449")],
+    ),
+    calm(&["rerendered/virtio_4q_uneven.txt"], &[]),
     // nashant/if_pppoe, tests/perf/fixtures.
-    Expected {
-        found: &[("pppoe-unhashed", None, "pppoe")],
-        ..calm(&["freebsd/netstat_Q_pppoe_before.txt", "freebsd/netstat_Q_pppoe_after.txt"])
-    },
-    calm(&["freebsd/vmstat_i_igc_before.txt", "freebsd/vmstat_i_igc_after.txt"]),
+    calm(
+        &["freebsd/netstat_Q_pppoe_before.txt", "freebsd/netstat_Q_pppoe_after.txt"],
+        &[("pppoe-unhashed", None, "pppoe")],
+    ),
+    calm(&["freebsd/vmstat_i_igc_before.txt", "freebsd/vmstat_i_igc_after.txt"], &[]),
     // stackpath/rxtxcpu, Documentation/case-studies.
-    Expected {
-        found: &[("udp-two-tuple", Some("ixgbe0"), "")],
-        ..calm(&["rss_case_studies/advanced-rss-configuration-rss-hash-fields.txt"])
-    },
+    calm(
+        &["rss_case_studies/advanced-rss-configuration-rss-hash-fields.txt"],
+        &[("udp-two-tuple", Some("ixgbe0"), "")],
+    ),
 ];
 
 fn diagnosed(folder: &Path, files: &[&str]) -> Report {

@@ -7,14 +7,21 @@ use rxlane_doctor::{Case, Report, Traffic, diagnose};
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
-/// Severity and certainty.
-pub type Weight = (Severity, Certainty);
+/// What a rule comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer {
+    Finding(Severity, Certainty),
+    Without(Outcome),
+}
 
-pub const HINT: Weight = (Severity::Info, Certainty::Possible);
-pub const CALM: Weight = (Severity::Info, Certainty::Certain);
-pub const MAYBE: Weight = (Severity::Warning, Certainty::Possible);
-pub const LIMITS: Weight = (Severity::Warning, Certainty::Certain);
-pub const GRAVE: Weight = (Severity::Critical, Certainty::Certain);
+pub const HINT: Answer = Answer::Finding(Severity::Info, Certainty::Possible);
+pub const CALM: Answer = Answer::Finding(Severity::Info, Certainty::Certain);
+pub const MAYBE: Answer = Answer::Finding(Severity::Warning, Certainty::Possible);
+pub const LIMITS: Answer = Answer::Finding(Severity::Warning, Certainty::Certain);
+pub const GRAVE: Answer = Answer::Finding(Severity::Critical, Certainty::Certain);
+pub const CLEAR: Answer = Answer::Without(Outcome::Clear);
+pub const LACKS: Answer = Answer::Without(Outcome::InsufficientData);
+pub const NOT_HERE: Answer = Answer::Without(Outcome::DoesNotApply);
 
 /// The report on texts that are samples of one machine, and a capture in pcap form.
 pub fn reports(texts: &[&str], sample: Option<Vec<u8>>) -> Report {
@@ -77,18 +84,67 @@ pub fn one(reported: impl Reported, id: &str) -> Finding {
 
 /// The finding of that id, which has that weight.
 #[track_caller]
-pub fn weighed(reported: impl Reported, id: &str, weight: Weight) -> Finding {
+pub fn weighed(reported: impl Reported, id: &str, expected: Answer) -> Finding {
     let finding = one(reported, id);
-    assert_eq!((finding.severity, finding.certainty), weight, "{finding:#?}");
+    assert_eq!(weight(&finding), expected, "{finding:#?}");
     finding
 }
 
-/// The finding of that id, which is certain, limits nothing and offers nothing.
+/// A finding line by line: `on INTERFACE`, its facts, its evidence, `SYSTEM: COMMANDS` (with ` && ` between them) for each
+/// system, `rxlane: COMMANDS`, how many remedies there are, and `offers` with the first.
+fn lines(finding: &Finding) -> Vec<String> {
+    let mut lines = vec![format!("on {}", finding.interface.as_deref().unwrap_or("the machine"))];
+    lines.extend(finding.facts.iter().map(|fact| format!("{fact:?}")));
+    lines.extend(finding.evidence.iter().map(|evidence| evidence.text.to_string()));
+    let all = || {
+        finding.remedies.iter().flat_map(|remedy| remedy.commands.iter().map(|one| (remedy.os, one.as_str())))
+    };
+    for os in [System::Linux, System::FreeBsd, System::NetBsd] {
+        let commands = all().filter(|(of, command)| *of == os && !command.starts_with("rxlane "));
+        lines.push(format!(
+            "{os:?}: {}",
+            commands.map(|(_, command)| command).collect::<Vec<_>>().join(" && ")
+        ));
+    }
+    let own = all().map(|(_, command)| command).filter(|command| command.starts_with("rxlane "));
+    lines.push(format!("rxlane: {}", own.collect::<Vec<_>>().join(" && ")));
+    lines.push(format!("remedies: {}", finding.remedies.len()));
+    let first = finding.remedies.first().map(|remedy| format!("{:?} {:?}", remedy.effect, remedy.forecast));
+    lines.push(format!("offers {}", first.unwrap_or_default()));
+    lines
+}
+
+/// That a rule comes to this: a finding with these in its lines (`=` before a whole line, `!` before what no line has), or
+/// an outcome without one, which lacks these outputs.
 #[track_caller]
-pub fn remark(reported: impl Reported, id: &str) -> Finding {
-    let finding = one(reported, id);
-    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
-    finding
+pub fn answers(reported: impl Reported, id: &str, expected: Answer, parts: &[&str]) {
+    let report = reported.report();
+    if let Answer::Without(expected) = expected {
+        let (is, lacks) = outcome(&*report, id);
+        assert_eq!(is, expected, "{id}: {:#?}", report.findings);
+        assert!(parts.is_empty() || lacks == parts, "{id} lacks {lacks:?}, not {parts:?}");
+        return;
+    }
+    let finding = weighed(&*report, id, expected);
+    let lines = lines(&finding);
+    if parts.iter().any(|part| part.starts_with("=Linux: ")) {
+        // They are ones that `--apply` understands.
+        commands(&finding, System::Linux);
+    }
+    for part in parts {
+        let is_so = match part.split_at(1) {
+            ("=", line) => lines.iter().any(|is| is == line),
+            ("!", part) => !lines.iter().any(|is| is.contains(part)),
+            _ => lines.iter().any(|is| is.contains(part)),
+        };
+        assert!(is_so, "{id}: {part}: {lines:#?}");
+    }
+}
+
+/// The same of several texts.
+#[track_caller]
+pub fn all_answer(rows: &[(&str, &str, Answer, &[&str])]) {
+    rows.iter().for_each(|(text, id, expected, parts)| answers(*text, id, *expected, parts));
 }
 
 /// What became of a rule, and what it lacks.
@@ -98,28 +154,8 @@ pub fn outcome(reported: impl Reported, id: &str) -> (Outcome, Vec<String>) {
     (row.outcome, row.lacks.clone())
 }
 
-#[track_caller]
-pub fn came_to(reported: impl Reported, id: &str, expected: Outcome) {
-    let report = reported.report();
-    assert_eq!(outcome(&*report, id).0, expected, "{id}: {:#?}", report.findings);
-}
-
-/// That a rule lacks just these outputs.
-#[track_caller]
-pub fn insufficient(reported: impl Reported, id: &str, lacks: &[&str]) {
-    let (outcome, lacking) = outcome(reported, id);
-    let lacking: Vec<&str> = lacking.iter().map(String::as_str).collect();
-    assert_eq!((outcome, &lacking[..]), (Outcome::InsufficientData, lacks), "{id}");
-}
-
-/// Severity and certainty.
-pub fn weight(finding: &Finding) -> Weight {
-    (finding.severity, finding.certainty)
-}
-
-/// The same with the interface that it is about.
-pub fn about(finding: &Finding) -> (Weight, &str) {
-    (weight(finding), finding.interface.as_deref().unwrap_or("the machine"))
+pub fn weight(finding: &Finding) -> Answer {
+    Answer::Finding(finding.severity, finding.certainty)
 }
 
 /// The commands of a finding for an operating system, but for those of rxlane itself. Those for Linux are ones that

@@ -21,20 +21,14 @@ fn settings(speed: &str, duplex: &str, partner: &str) -> String {
 
 #[test]
 fn a_slow_link_is_the_cables_or_the_partners() {
-    let by_cable = report(&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full"));
-    let finding = one(&by_cable, "link-speed");
-    assert_eq!((finding.severity, finding.certainty), LIMITS);
-    quotes(&finding, "Speed: 100Mb/s");
-    let by_partner = report(&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full"));
-    assert_eq!(one(&by_partner, "link-speed").severity, Severity::Info);
-    assert!(one(&by_partner, "link-speed").remedies.is_empty());
-    let full = report(&settings("1000Mb/s", "Full", "1000baseT/Full"));
-    came_to(&full, "link-speed", Outcome::Clear);
-    let half = report(&settings("100Mb/s", "Half", "100baseT/Half"));
-    let half = half.findings.iter().find(|finding| finding.id == "link-speed").expect("found");
-    quotes(half, "Duplex: Half");
-    let unknown = report(&settings("Unknown!", "Unknown! (255)", "Not reported"));
-    came_to(&unknown, "link-speed", Outcome::InsufficientData);
+    let id = "link-speed";
+    all_answer(&[
+        (&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full"), id, LIMITS, &["Speed: 100Mb/s"]),
+        (&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full"), id, CALM, &["=remedies: 0"]),
+        (&settings("1000Mb/s", "Full", "1000baseT/Full"), id, CLEAR, &[]),
+        (&settings("Unknown!", "Unknown! (255)", "Not reported"), id, LACKS, &[]),
+    ]);
+    quotes(&found(&report(&settings("100Mb/s", "Half", "100baseT/Half")), id)[0], "Duplex: Half");
 }
 
 /// ifconfig(8) of FreeBSD 13 and NetBSD 9.
@@ -87,84 +81,59 @@ const MPD: &str = "$ ps -axo pid,pcpu,comm\n  PID %CPU COMMAND\n 1234  2.0 mpd5\
 
 #[test]
 fn netisr_limits_where_pppoe_stays_on_one_cpu() {
-    let direct = reports(&[&netstat(1, "direct", "disabled", 0), MPD], None);
-    let finding = one(&direct, "netisr-direct");
-    assert_eq!(finding.severity, Severity::Warning);
-    quotes(&finding, "Dispatch policy");
-    assert_eq!(finding.remedies[0].commands[0], "sysctl net.isr.dispatch=deferred");
-    let unbound = one(&direct, "netisr-unbound");
-    assert!(unbound.remedies[0].commands[0].contains("net.isr.maxthreads"), "{unbound:#?}");
-    // Without PPPoE it is a remark, and nothing is offered.
-    let plain = report(&netstat(4, "direct", "enabled", 0));
-    assert_eq!(one(&plain, "netisr-direct").severity, Severity::Info);
-    assert!(one(&plain, "netisr-direct").remedies.is_empty());
-    let spread = reports(&[&netstat(4, "deferred", "enabled", 0), MPD], None);
-    came_to(&spread, "netisr-direct", Outcome::Clear);
-    came_to(&spread, "netisr-unbound", Outcome::Clear);
+    let (direct, unbound) = ("netisr-direct", "netisr-unbound");
+    let with_pppoe = netstat(1, "direct", "disabled", 0) + MPD;
+    let dispatch = one(&with_pppoe, direct);
+    assert_eq!(dispatch.severity, Severity::Warning);
+    quotes(&dispatch, "Dispatch policy");
+    assert_eq!(dispatch.remedies[0].commands[0], "sysctl net.isr.dispatch=deferred");
+    let threads = one(&with_pppoe, unbound);
+    assert!(threads.remedies[0].commands[0].contains("net.isr.maxthreads"), "{threads:#?}");
+    let spread = netstat(4, "deferred", "enabled", 0) + MPD;
+    all_answer(&[
+        // Without PPPoE it is a remark, and nothing is offered.
+        (&netstat(4, "direct", "enabled", 0), direct, CALM, &["=remedies: 0"]),
+        (&spread, direct, CLEAR, &[]),
+        (&spread, unbound, CLEAR, &[]),
+    ]);
 }
 
 #[test]
-fn an_input_queue_that_drops_is_too_short() {
-    let dropping = report(&netstat(4, "deferred", "enabled", 77));
-    states(&one(&dropping, "input-queue-shallow"), "drops: 77");
+fn queues_processes_interfaces_and_counters() {
     let netbsd = |drops: u64| {
         format!(
             "$ uname -sr\nNetBSD 9.3\n$ sysctl net.inet.ip.ifq\nnet.inet.ip.ifq.len = 0\n\
              net.inet.ip.ifq.maxlen = 256\nnet.inet.ip.ifq.drops = {drops}\n"
         )
     };
-    let rising = reports(&[&netbsd(10), &netbsd(5010)], None);
-    let finding = one(&rising, "input-queue-shallow");
-    assert_eq!(finding.severity, Severity::Critical);
-    states(&finding, "new: Some(5000)");
-    assert_eq!(finding.remedies[0].commands, ["sysctl -w net.inet.ip.ifq.maxlen=512"]);
-    came_to(&netbsd(0), "input-queue-shallow", Outcome::Clear);
-}
-
-#[test]
-fn a_process_that_carries_pppoe_is_the_limit_at_a_full_cpu() {
     let top = |cpu: &str, name: &str| {
         format!(
             "$ uname -sr\nLinux 6.1.0\n$ top -b -n 1\n    PID USER      %CPU COMMAND\n   1618 root      {cpu} {name}\n"
         )
     };
-    assert_eq!(one(&top("99.7", "pppoe"), "user-space-pppoe").severity, Severity::Critical);
-    assert_eq!(one(&top("3.0", "pppoe"), "user-space-pppoe").severity, Severity::Info);
-    // pppd negotiates; frames pass the kernel.
-    came_to(&top("99.7", "pppd"), "user-space-pppoe", Outcome::Clear);
-}
-
-#[test]
-fn a_stuck_interface_shows_in_the_log_or_in_counters() {
-    let log = "$ dmesg\n[ 12.5] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out\n";
-    let finding = one(log, "interface-wedged");
-    assert_eq!(finding.interface.as_deref(), Some("eth0"));
-    quotes(&finding, "NETDEV WATCHDOG");
-    let sample = |missed: u64| {
-        format!(
-            "$ ethtool -S eth0\nNIC statistics:\n     rx_packets: 5000\n     rx_missed_errors: {missed}\n"
-        )
-    };
-    let stuck = one(&reports(&[&sample(1), &sample(900)], None), "interface-wedged");
-    assert_eq!(stuck.severity, Severity::Critical);
-    states(&stuck, "lost: 899");
-    let quiet =
-        report("$ dmesg\n[ 1.0] r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full - flow control off\n");
-    came_to(&quiet, "interface-wedged", Outcome::Clear);
-}
-
-#[test]
-fn a_counter_that_fell_from_beyond_two_to_the_31_wrapped() {
-    let sample = |count: u64| {
-        format!("$ ethtool -S eth0\n     rx_queue_0_packets: {count}\n     rx_queue_1_packets: 100\n")
-    };
-    let wrapped = reports(&[&sample(4_294_967_000), &sample(1_000)], None);
-    let finding = one(&wrapped, "counter-wrap");
-    assert_eq!(finding.severity, Severity::Info);
-    quotes(&finding, "rx_queue_0_packets: 1000");
-    let risen = reports(&[&sample(1_000), &sample(2_000)], None);
-    came_to(&risen, "counter-wrap", Outcome::Clear);
-    came_to(&sample(1_000), "counter-wrap", Outcome::InsufficientData);
+    let watchdog = "$ dmesg\n[ 12.5] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out\n";
+    let up = "$ dmesg\n[ 1.0] r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full - flow control off\n";
+    let missed = |missed| statistics("eth0", &[("rx_packets", 5000), ("rx_missed_errors", missed)]);
+    let received = |count| statistics("eth0", &[("rx_queue_0_packets", count), ("rx_queue_1_packets", 100)]);
+    all_answer(&[
+        (&netstat(4, "deferred", "enabled", 77), "input-queue-shallow", LIMITS, &["drops: 77"]),
+        (&netbsd(0), "input-queue-shallow", CLEAR, &[]),
+        // A process that carries PPPoE is the limit at a saturated CPU. pppd negotiates; frames pass the kernel.
+        (&top("99.7", "pppoe"), "user-space-pppoe", GRAVE, &[]),
+        (&top("3.0", "pppoe"), "user-space-pppoe", CALM, &[]),
+        (&top("99.7", "pppd"), "user-space-pppoe", CLEAR, &[]),
+        (watchdog, "interface-wedged", LIMITS, &["=on eth0", "NETDEV WATCHDOG"]),
+        (up, "interface-wedged", CLEAR, &[]),
+        (&received(1_000), "counter-wrap", LACKS, &[]),
+    ]);
+    let twice = |first: &str, second: &str| reports(&[first, second], None);
+    let raised = ["new: Some(5000)", "=NetBsd: sysctl -w net.inet.ip.ifq.maxlen=512"];
+    answers(&twice(&netbsd(10), &netbsd(5010)), "input-queue-shallow", GRAVE, &raised);
+    answers(&twice(&missed(1), &missed(900)), "interface-wedged", GRAVE, &["lost: 899"]);
+    // What fell from beyond 2^31 wrapped.
+    let wrapped = twice(&received(4_294_967_000), &received(1_000));
+    answers(&wrapped, "counter-wrap", CALM, &["rx_queue_0_packets: 1000"]);
+    answers(&twice(&received(1_000), &received(2_000)), "counter-wrap", CLEAR, &[]);
 }
 
 /// A machine of each system of which next to nothing is known.

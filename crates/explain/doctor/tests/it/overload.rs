@@ -7,9 +7,6 @@ mod loss;
 mod moderation;
 
 use crate::findings::*;
-use host::System;
-use rxlane_doctor::finding::Severity;
-use rxlane_doctor::report::Outcome;
 use std::fmt::Write;
 
 /// Two samples, two seconds apart.

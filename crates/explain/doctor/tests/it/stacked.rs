@@ -8,10 +8,7 @@ mod offloads;
 mod xdp;
 
 use crate::findings::*;
-use host::System;
 use rxlane_doctor::Report;
-use rxlane_doctor::finding::Severity;
-use rxlane_doctor::report::Outcome;
 use std::fmt::Write;
 
 /// `ethtool -k` with the features named, all of them of the groups that matter here.

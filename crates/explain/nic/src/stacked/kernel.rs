@@ -155,21 +155,25 @@ mod tests {
     /// The look-ups of the field report: one tag of 0x8100, and since 3.19 any number.
     #[test]
     fn walks_end_where_the_drivers_did() {
-        let old = Walk::OneCustomerTag;
-        assert_eq!(old.stops_at(&[], false), None);
-        assert_eq!(old.stops_at(&[CUSTOMER], false), None);
-        assert_eq!(old.stops_at(&[CUSTOMER], true), None);
-        assert_eq!(old.stops_at(&[SERVICE], false), Some(SERVICE));
-        assert_eq!(old.stops_at(&[SERVICE, CUSTOMER], false), Some(SERVICE));
-        assert_eq!(old.stops_at(&[CUSTOMER, CUSTOMER], false), Some(CUSTOMER));
-        assert_eq!(old.stops_at(&[CUSTOMER, CUSTOMER], true), Some(CUSTOMER));
-        let new = Walk::EveryTag;
-        for tags in [&[][..], &[SERVICE], &[SERVICE, CUSTOMER], &[CUSTOMER; 5]] {
-            assert_eq!(new.stops_at(tags, false), None);
+        let (one, every) = (Walk::OneCustomerTag, Walk::EveryTag);
+        for (walk, tags, is_inserted, expected) in [
+            (one, &[][..], false, None),
+            (one, &[CUSTOMER], false, None),
+            (one, &[CUSTOMER], true, None),
+            (one, &[SERVICE], false, Some(SERVICE)),
+            (one, &[SERVICE, CUSTOMER], false, Some(SERVICE)),
+            (one, &[CUSTOMER, CUSTOMER], false, Some(CUSTOMER)),
+            (one, &[CUSTOMER, CUSTOMER], true, Some(CUSTOMER)),
+            (every, &[], false, None),
+            (every, &[SERVICE], false, None),
+            (every, &[SERVICE, CUSTOMER], false, None),
+            (every, &[CUSTOMER; 5], false, None),
+            (every, &[SERVICE, 0x9100, CUSTOMER], false, Some(0x9100)),
+            (Walk::Untagged, &[CUSTOMER], true, None),
+            (Walk::Untagged, &[CUSTOMER], false, Some(CUSTOMER)),
+        ] {
+            assert_eq!(walk.stops_at(tags, is_inserted), expected, "{walk:?} {tags:x?} {is_inserted}");
         }
-        assert_eq!(new.stops_at(&[SERVICE, 0x9100, CUSTOMER], false), Some(0x9100));
-        assert_eq!(Walk::Untagged.stops_at(&[CUSTOMER], true), None);
-        assert_eq!(Walk::Untagged.stops_at(&[CUSTOMER], false), Some(CUSTOMER));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where frames land: the facts of datasheets and field reports, put to the model frame by frame.
 
 use nic::{Disposition, Landing, ParserDepth, Receiver, Setup, Why, builtin, lookup, schema};
-use rss::{HashKey, HashType, HashTypes, HashUnit, Packet};
+use rss::{HashKey, HashType, HashUnit, Packet};
 use rxlane_nic as nic;
 use wire::{Link, dissect};
 
@@ -61,43 +61,97 @@ fn land(receiver: &Receiver, frame: &[u8]) -> (Disposition, Landing) {
 const MICROSOFT_TCP: u32 = 0x51cc_c178;
 const MICROSOFT_IPV4: u32 = 0x323e_8fc2;
 
-/// I210 datasheet 7.1.2.10 and "A Sad Slow PPPoE Story": PPPoE fits no hash type, index 0, tag 0.
+/// PPPoE on an I210 fits no hash type, index 0, tag 0 (datasheet 7.1.2.10, "A Sad Slow PPPoE Story"). Of bnxt the default
+/// ring, which is ring 0, takes what no RSS rule matches (its firmware interface). The 82599 hashes no stacked frames (NTT),
+/// nor in double-VLAN mode (DPDK's guide); what is not hashed goes to queue 0 (Snabb's driver, DPDK's test plan).
 #[test]
-fn i210_pppoe_is_on_queue_0_whatever_the_table() {
-    for table in [None, Some(vec![3; 128])] {
-        let receiver = receiver("i210", &Setup { queues: Some(4), table, ..Setup::default() });
-        for frame in [frame(&[], 0x8864, &pppoe(&tcp())), frame(&[0x8100], 0x8864, &pppoe(&tcp()))] {
-            let (disposition, landing) = land(&receiver, &frame);
-            assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
-            assert_eq!(disposition.why.to_string(), "the parser stops at the PPPoE header");
-            let claim = receiver.profile().claim(disposition.why.key().unwrap()).unwrap();
-            assert_eq!(claim.citations[0].source, "ds");
+fn unhashed_frames_are_on_queue_0_whatever_the_table() {
+    let in_pppoe = [frame(&[], 0x8864, &pppoe(&tcp())), frame(&[0x8100], 0x8864, &pppoe(&tcp()))];
+    let stacked = [frame(&[0x8100, 0x8100], 0x0800, &tcp()), frame(&[0x88a8, 0x8100], 0x0800, &tcp())];
+    let arp = [frame(&[], 0x0806, &[0; 28])];
+    for (names, frames) in [
+        (&["i210"][..], &in_pppoe[..]),
+        (&["82599", "82599+double-vlan", "x540", "x540+double-vlan"], &stacked),
+        (&["bnxt"], &arp),
+    ] {
+        for (name, table) in
+            names.iter().flat_map(|name| [None, Some(vec![3; 128])].map(|table| (name, table)))
+        {
+            let receiver = receiver(name, &Setup { queues: Some(4), table, ..Setup::default() });
+            for frame in frames {
+                let landing = land(&receiver, frame).1;
+                assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) }, "{name}");
+            }
         }
     }
+    let i210 = receiver("i210", &Setup::default());
+    let (disposition, _) = land(&i210, &in_pppoe[0]);
+    assert_eq!(disposition.why.to_string(), "the parser stops at the PPPoE header");
+    assert_eq!(i210.profile().claim(disposition.why.key().unwrap()).unwrap().citations[0].source, "ds");
 }
 
-/// The 7 low bits of the hash index 128 entries; the igb driver fills them in blocks.
+/// The 7 low bits of the hash index 128 entries; the igb driver fills them in blocks. apu4 report: 0-63 → 0, 64-127 → 1;
+/// `ethtool -X equal 2` makes it 0,1,0,1.
 #[test]
-fn i210_index_is_the_low_seven_bits() {
-    let receiver = receiver("i210", &Setup { queues: Some(4), ..Setup::default() });
-    let (_, landing) = land(&receiver, &frame(&[], 0x0800, &tcp()));
-    assert_eq!((landing.hash_type, landing.hash), (HashType::TcpIpv4, MICROSOFT_TCP));
-    assert_eq!(landing.queue, Some(((MICROSOFT_TCP & 0x7f) * 4 / 128) as u16));
-}
-
-/// apu4 report: UDP is hashed on addresses only, until the ports are asked for.
-#[test]
-fn udp_is_hashed_on_addresses_by_default() {
-    let udp = frame(&[], 0x0800, &ipv4(17, 0x4000, &[]));
-    for nic in ["i211", "i210", "i350", "82576", "82599", "x540", "i225"] {
-        let (_, landing) = land(&receiver(nic, &Setup::default()), &udp);
-        assert_eq!((landing.hash_type, landing.hash), (HashType::Ipv4, MICROSOFT_IPV4), "{nic}");
-        let four = Setup { fields: vec!["udp4=sdfn".parse().unwrap()], ..Setup::default() };
-        let (_, landing) = land(&receiver(nic, &four), &udp);
-        assert_eq!((landing.hash_type, landing.hash), (HashType::UdpIpv4, MICROSOFT_TCP), "{nic}");
+fn the_index_is_the_low_seven_bits_into_blocks_or_stripes() {
+    let striped: Vec<u16> = (0..128).map(|entry| entry % 2).collect();
+    for (name, setup, queue) in [
+        ("i210", Setup { queues: Some(4), ..Setup::default() }, (MICROSOFT_TCP & 0x7f) * 4 / 128),
+        ("i211", Setup { table: Some(striped), ..Setup::default() }, MICROSOFT_TCP & 1),
+    ] {
+        let (_, landing) = land(&receiver(name, &setup), &frame(&[], 0x0800, &tcp()));
+        assert_eq!((landing.hash_type, landing.hash), (HashType::TcpIpv4, MICROSOFT_TCP), "{name}");
+        assert_eq!(landing.queue, Some(queue as u16), "{name}");
     }
-    let (_, landing) = land(&receiver("e810", &Setup::default()), &udp);
-    assert_eq!(landing.hash_type, HashType::UdpIpv4);
+    let default = receiver("i211", &Setup::default());
+    let blocks: Vec<u16> = (0..128).map(|entry| entry / 64).collect();
+    assert_eq!((default.queues(), default.table().unwrap().queues()), (2, &blocks[..]));
+}
+
+/// apu4 report: UDP is hashed on addresses only, until the ports are requested. I210 datasheet appendix A: fragments are
+/// IPv4 without ports, options are walked, SNAP is skipped. X710: the PPPoE package lets UDP inside PPPoE be hashed by
+/// addresses and ports (LaHaise, intel-wired-lan); the E810 hashes PPPoE once the comms package is loaded.
+#[test]
+fn what_is_hashed() {
+    const BY_ADDRESSES: (HashType, u32) = (HashType::Ipv4, MICROSOFT_IPV4);
+    const TCP: (HashType, u32) = (HashType::TcpIpv4, MICROSOFT_TCP);
+    let udp = frame(&[], 0x0800, &ipv4(17, 0x4000, &[]));
+    let with_ports = Setup { fields: vec!["udp4=sdfn".parse().unwrap()], ..Setup::default() };
+    let microsoft = Setup { key: Some(HashKey::MICROSOFT), ..Setup::default() };
+    let default = Setup::default();
+    let mut snap = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+    snap.extend(tcp());
+    let [first, later] = [0x2000, 0x0010].map(|flags| frame(&[], 0x0800, &ipv4(6, flags, &[])));
+    let tagged = frame(&[0x8100], 0x0800, &tcp());
+    let mut rows = vec![
+        ("i210", &default, first.clone(), BY_ADDRESSES),
+        ("i210", &default, later.clone(), BY_ADDRESSES),
+        ("i210", &default, frame(&[], 0x0800, &ipv4(6, 0x4000, &[1, 1, 1, 0])), TCP),
+        ("i210", &default, frame(&[], snap.len() as u16, &snap), TCP),
+        ("82599", &default, tagged, TCP),
+        ("e810", &microsoft, udp.clone(), (HashType::UdpIpv4, MICROSOFT_TCP)),
+        ("e810", &microsoft, frame(&[], 0x8864, &pppoe(&tcp())), (HashType::None, 0)),
+        ("e810+ddp-comms", &microsoft, frame(&[], 0x8864, &pppoe(&tcp())), TCP),
+    ];
+    for name in ["i211", "i210", "i350", "82576", "82599", "x540", "i225"] {
+        rows.push((name, &default, udp.clone(), BY_ADDRESSES));
+        rows.push((name, &with_ports, udp.clone(), (HashType::UdpIpv4, MICROSOFT_TCP)));
+    }
+    for (name, setup, frame, expected) in rows {
+        let landing = land(&receiver(name, setup), &frame).1;
+        assert_eq!((landing.hash_type, landing.hash), expected, "{name}: {frame:02x?}");
+    }
+    let i210 = receiver("i210", &default);
+    assert!([first, later].iter().all(|frame| land(&i210, frame).0.depth == ParserDepth::Addresses));
+    // The queue of a frame without an IP hash type is the choice of the X710's key, which hashes the EtherType.
+    let inner = frame(&[], 0x8864, &pppoe(&ipv4(17, 0x4000, &[])));
+    let (disposition, landing) = land(&receiver("x710", &default), &inner);
+    assert_eq!((disposition.why, landing.queue), (Why::Header(schema::PPPOE), None));
+    assert_eq!(land(&receiver("x710+ddp-pppoe", &default), &inner).0.depth, ParserDepth::Transport);
+    let qinq = frame(&[0x8100, 0x8100], 0x0800, &tcp());
+    for name in ["x710", "82599", "82599+double-vlan", "x540", "x540+double-vlan"] {
+        assert_eq!(land(&receiver(name, &default), &qinq).0.depth, ParserDepth::Nothing, "{name}");
+    }
 }
 
 #[test]
@@ -118,40 +172,6 @@ fn what_device_or_driver_refuse_is_refused() {
     }
 }
 
-/// apu4 report: the driver's table is 0-63 → 0, 64-127 → 1; `ethtool -X equal 2` makes it 0,1,0,1.
-#[test]
-fn i211_table_is_half_and_half() {
-    let default = receiver("i211", &Setup::default());
-    assert_eq!(default.queues(), 2);
-    let queues = default.table().unwrap().queues();
-    assert!(queues[..64].iter().all(|queue| *queue == 0) && queues[64..].iter().all(|queue| *queue == 1));
-    let striped: Vec<u16> = (0..128).map(|entry| entry % 2).collect();
-    let receiver = receiver("i211", &Setup { table: Some(striped), ..Setup::default() });
-    let (_, landing) = land(&receiver, &frame(&[], 0x0800, &tcp()));
-    assert_eq!(landing.queue, Some((MICROSOFT_TCP & 1) as u16));
-}
-
-/// I210 datasheet appendix A: fragments are IPv4 without ports, options are walked, SNAP is skipped.
-#[test]
-fn i210_fragments_options_and_snap() {
-    let receiver = receiver("i210", &Setup::default());
-    for flags in [0x2000, 0x0010] {
-        let (disposition, landing) = land(&receiver, &frame(&[], 0x0800, &ipv4(6, flags, &[])));
-        assert_eq!(
-            (disposition.depth, landing.hash_type),
-            (ParserDepth::Addresses, HashType::Ipv4),
-            "{flags:04x}"
-        );
-        assert_eq!(landing.hash, MICROSOFT_IPV4);
-    }
-    let (_, landing) = land(&receiver, &frame(&[], 0x0800, &ipv4(6, 0x4000, &[1, 1, 1, 0])));
-    assert_eq!((landing.hash_type, landing.hash), (HashType::TcpIpv4, MICROSOFT_TCP));
-    let mut snap = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
-    snap.extend(tcp());
-    let (_, landing) = land(&receiver, &frame(&[], snap.len() as u16, &snap));
-    assert_eq!(landing.hash_type, HashType::TcpIpv4);
-}
-
 /// I210 datasheet 7.4.5: two tags only in double-VLAN mode, which then wants the outer tag on every frame.
 #[test]
 fn i210_double_vlan_mode_turns_it_round() {
@@ -165,29 +185,8 @@ fn i210_double_vlan_mode_turns_it_round() {
     let double = receiver("i210+double-vlan", &Setup::default());
     assert_eq!(land(&double, &qinq).1.hash_type, HashType::TcpIpv4);
     assert_eq!(land(&double, &plain).1.hash_type, HashType::None);
-    let mut inner = tcp();
-    inner = pppoe(&inner);
-    let (disposition, landing) = land(&double, &frame(&[0x88a8, 0x8100], 0x8864, &inner));
+    let (disposition, landing) = land(&double, &frame(&[0x88a8, 0x8100], 0x8864, &pppoe(&tcp())));
     assert_eq!((disposition.why, landing.queue), (Why::Header(schema::PPPOE), Some(0)));
-}
-
-/// NTT: no RSS for stacked frames on an 82599. Snabb's driver and DPDK's test plan: what is not hashed goes to
-/// queue 0, also where the table does not name it. DPDK's guide: nor does double-VLAN mode hash them.
-#[test]
-fn the_82599_does_not_hash_stacked_frames() {
-    let stacked = [frame(&[0x8100, 0x8100], 0x0800, &tcp()), frame(&[0x88a8, 0x8100], 0x0800, &tcp())];
-    for table in [None, Some(vec![3; 128])] {
-        let setup = Setup { queues: Some(4), table, ..Setup::default() };
-        for nic in ["82599", "82599+double-vlan", "x540", "x540+double-vlan"] {
-            for bytes in &stacked {
-                let (disposition, landing) = land(&receiver(nic, &setup), bytes);
-                let expected = (ParserDepth::Nothing, HashType::None, Some(0));
-                assert_eq!((disposition.depth, landing.hash_type, landing.queue), expected, "{nic}");
-            }
-        }
-    }
-    let usual = receiver("82599", &Setup::default());
-    assert_eq!(land(&usual, &frame(&[0x8100], 0x0800, &tcp())).1.hash_type, HashType::TcpIpv4);
 }
 
 /// NTT, sizes without FCS: ixgbe drops above 1518 behind 0x8100 and above 1514 otherwise, so that the TPID matters.
@@ -207,41 +206,6 @@ fn unknown_claims_give_unknown_landings() {
     assert_eq!((disposition.depth, landing.queue), (ParserDepth::Unknown, None));
     assert_eq!(disposition.why, Why::Lacks(schema::TAGS_THROUGH));
     assert_eq!(disposition.why.to_string(), "the profile does not say: tag stacks seen through");
-}
-
-/// X710: frames without an IP hash type are hashed by their EtherType, so that the queue is the key's choice;
-/// the PPPoE package lets UDP inside PPPoE be hashed by its addresses and ports (LaHaise, intel-wired-lan).
-#[test]
-fn x710_pppoe_is_on_one_unnamed_queue_until_the_package_is_loaded() {
-    let inner = frame(&[], 0x8864, &pppoe(&ipv4(17, 0x4000, &[])));
-    let (disposition, landing) = land(&receiver("x710", &Setup::default()), &inner);
-    assert_eq!((disposition.why, landing.queue), (Why::Header(schema::PPPOE), None));
-    let (disposition, _) = land(&receiver("x710+ddp-pppoe", &Setup::default()), &inner);
-    assert_eq!(disposition.depth, ParserDepth::Transport);
-    let qinq = frame(&[0x8100, 0x8100], 0x0800, &tcp());
-    assert_eq!(land(&receiver("x710", &Setup::default()), &qinq).0.depth, ParserDepth::Nothing);
-}
-
-/// The firmware interface of bnxt: the default ring, which is ring 0, takes what no RSS rule matches.
-#[test]
-fn bnxt_unhashed_frames_are_on_queue_0_whatever_the_table() {
-    for table in [None, Some(vec![3; 128])] {
-        let setup = Setup { queues: Some(4), table, ..Setup::default() };
-        let (_, landing) = land(&receiver("bnxt", &setup), &frame(&[], 0x0806, &[0; 28]));
-        assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
-    }
-}
-
-/// The E810's PPPoE is hashed once the comms package is loaded, by the inner ports.
-#[test]
-fn e810_with_the_comms_package_hashes_inside_pppoe() {
-    let inner = frame(&[], 0x8864, &pppoe(&tcp()));
-    let (_, landing) = land(&receiver("e810", &Setup::default()), &inner);
-    assert_eq!(landing.hash_type, HashType::None);
-    let key = HashKey::MICROSOFT;
-    let comms = receiver("e810+ddp-comms", &Setup { key: Some(key), ..Setup::default() });
-    let (_, landing) = land(&comms, &inner);
-    assert_eq!((landing.hash_type, landing.hash), (HashType::TcpIpv4, MICROSOFT_TCP));
 }
 
 /// The hash that is computed from the class alone is the hash unit's: over IPv4 and IPv6, with and without
@@ -278,12 +242,12 @@ fn landings_are_what_the_hash_unit_says() {
                 home_address: dissection.home_address(bytes),
                 routing2_destination: dissection.routing2_destination(bytes),
             };
-            let mut unit = HashUnit::new(receiver.key(), types_of(&disposition)).unwrap();
-            assert_eq!((landing.hash_type, landing.hash), unit.hash(&input));
-            let redirected = input.home_address.is_some();
-            if redirected {
-                unit = HashUnit::new(receiver.key(), [HashType::TcpIpv6].into_iter().collect()).unwrap();
-                assert_ne!(landing.hash, unit.hash(&input).1, "the home address counts");
+            let hash = |hash_type: HashType| {
+                HashUnit::new(receiver.key(), [hash_type].into_iter().collect()).unwrap().hash(&input)
+            };
+            assert_eq!((landing.hash_type, landing.hash), hash(disposition.hash_type));
+            if input.home_address.is_some() {
+                assert_ne!(landing.hash, hash(HashType::TcpIpv6).1, "the home address counts");
             }
             seen.push(landing.hash_type);
         }
@@ -291,10 +255,6 @@ fn landings_are_what_the_hash_unit_says() {
     for hash_type in [HashType::TcpIpv4, HashType::UdpIpv4, HashType::Ipv4, HashType::TcpIpv6Ex] {
         assert!(seen.contains(&hash_type), "{hash_type}");
     }
-}
-
-fn types_of(disposition: &Disposition) -> HashTypes {
-    [disposition.hash_type].into_iter().collect()
 }
 
 /// A single queue takes everything, hashed or not.
@@ -326,14 +286,12 @@ fn every_device_answers_for_every_frame() {
         state ^= state << 17;
         state
     };
-    let mut receivers = Vec::new();
-    for profile in builtin().unwrap() {
-        receivers.push(Receiver::new(profile.clone(), &Setup::default()).unwrap());
-        for mode in profile.modes() {
-            let changed = profile.with_mode(&mode.name).unwrap();
-            receivers.push(Receiver::new(changed, &Setup::default()).unwrap());
-        }
-    }
+    let profiles = builtin().unwrap().iter().flat_map(|profile| {
+        let modes = profile.modes().iter().map(|mode| profile.with_mode(&mode.name).unwrap());
+        std::iter::once(profile.clone()).chain(modes)
+    });
+    let receivers: Vec<Receiver> =
+        profiles.map(|profile| Receiver::new(profile, &Setup::default()).unwrap()).collect();
     for round in 0..400 {
         let mut bytes = samples[round % samples.len()].clone();
         for _ in 0..next() % 4 {

@@ -43,31 +43,30 @@ title = "X One Datasheet, revision 1"
 pppoe = { is = "no", source = "ds: 1.2" }
 "#;
 
+fn parsed(text: &str) -> Result<Profile, String> {
+    Profile::parse("x1.toml", "x1", text).map_err(|error| error.to_string())
+}
+
 #[test]
-fn the_example_is_good() {
-    let profile = Profile::parse("x1.toml", "x1", GOOD).unwrap();
-    assert_eq!(profile.tri(schema::PPPOE), Some(false));
-    assert_eq!(profile.tri(schema::MPLS), None);
+fn the_example_is_good_and_an_explicit_unknown_is_unknown() {
+    let profile = parsed(GOOD).unwrap();
+    assert_eq!((profile.tri(schema::PPPOE), profile.tri(schema::MPLS)), (Some(false), None));
+    let noted = GOOD.replace("is = \"no\"", "is = \"unknown\", note = \"no source\"");
+    assert_eq!(parsed(&noted).unwrap().tri(schema::PPPOE), None);
 }
 
 /// Replacements in the good profile and what is said of it then; `…` stands for any words.
 const REFUSED: &[(&str, &str, &str)] = &[
+    (r#", source = "ds: 1.2""#, "", "parse.pppoe: the key `source` is missing; a claim is {CLAIM}"),
     (
-        ", source = \"ds: 1.2\"",
-        "",
-        "parse.pppoe: the key `source` is missing; a claim is { is = VALUE, source = \"KEY: place\" }, VALUE \"yes\", \
-         \"no\" or \"unknown\"",
+        r#""ds: 1.2""#,
+        r#""ds""#,
+        "parse.pppoe.source: expected \"KEY: place\", or a list of such texts; a claim is {CLAIM}",
     ),
+    (r#""ds: 1.2""#, "[]", "parse.pppoe.source: expected \"KEY: place\", found an empty list"),
     (
-        "\"ds: 1.2\"",
-        "\"ds\"",
-        "parse.pppoe.source: expected \"KEY: place\", or a list of such texts; a claim is { is = VALUE, source = \"KEY: \
-         place\" }, VALUE \"yes\", \"no\" or \"unknown\"",
-    ),
-    ("\"ds: 1.2\"", "[]", "parse.pppoe.source: expected \"KEY: place\", found an empty list"),
-    (
-        "\"ds: 1.2\"",
-        "\"dss: 1.2\"",
+        r#""ds: 1.2""#,
+        r#""dss: 1.2""#,
         "parse.pppoe.source: names `dss`, which no [source.dss] declares; did you mean `ds`?",
     ),
     (
@@ -76,8 +75,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "source.other: is declared and no claim uses it",
     ),
     (
-        "\"datasheet\"",
-        "\"rumour\"",
+        r#""datasheet""#,
+        r#""rumour""#,
         "source.ds.kind: unknown word `rumour`, expected one of `datasheet`, `driver`, `documentation`, `field-report`, \
          `measurement`",
     ),
@@ -91,58 +90,44 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         ", source =",
-        ", sauce = \"\", source =",
+        r#", sauce = "", source ="#,
         "parse.pppoe: unknown key `sauce`, expected one of `is`, `source`, `note`; a claim is…",
     ),
     (
-        "is = \"no\"",
+        r#"is = "no""#,
         "is = false",
         "parse.pppoe.is: expected \"yes\", \"no\" or \"unknown\", found false (write \"yes\" or \"no\" in quotes)",
     ),
     (
-        "pppoe = { is = \"no\"",
-        "tags_through = { is = [\"0x8100\"]",
+        r#"pppoe = { is = "no""#,
+        r#"tags_through = { is = ["0x8100"]"#,
         "parse.tags_through.is: `0x8100` is no tag stack: write TPIDs of four hex digits joined by dots, `*` for any one \
          tag, `**` at the end for one or more, or `untagged`",
     ),
     (
-        "pppoe = { is = \"no\"",
-        "ipv4_options = { is = \"ports\"",
+        r#"pppoe = { is = "no""#,
+        r#"ipv4_options = { is = "ports""#,
         "parse.ipv4_options.is: expected one of transport, addresses, nothing, found \"ports\"",
     ),
+    (PARSE, "[queue]\nrx_queues = { is = -1", "queue.rx_queues.is: expected a number, found -1"),
     (
-        "[parse]\npppoe = { is = \"no\"",
-        "[queue]\nrx_queues = { is = -1",
-        "queue.rx_queues.is: expected a number, found -1",
-    ),
-    (
-        "[parse]\npppoe = { is = \"no\"",
+        PARSE,
         "[hash]\nfields_udp4 = { is = \"nfds\"",
         "hash.fields_udp4.is: expected hash fields out of the letters s, d, f, n, found \"nfds\"",
     ),
     (
-        "pppoe = { is = \"no\", source = \"ds: 1.2\" }",
-        "pppoe = \"no\"",
-        "parse.pppoe: expected a table, found \"no\"; a claim is { is = VALUE, source = \"KEY: place\" }, VALUE \"yes\", \
-         \"no\" or \"unknown\"",
+        r#"{ is = "no", source = "ds: 1.2" }"#,
+        r#""no""#,
+        "parse.pppoe: expected a table, found \"no\"; a claim is {CLAIM}",
     ),
-    (
-        "is = \"no\", ",
-        "",
-        "parse.pppoe: the key `is` is missing; a claim is { is = VALUE, source = \"KEY: place\" }, VALUE \"yes\", \"no\" or \
-         \"unknown\"",
-    ),
-    (
-        "[parse]\npppoe = { is = \"no\"",
-        "[admit]\nframe_beyond = { is = \"max\"",
-        "admit.frame_beyond: `max` needs admit.frame_max",
-    ),
-    ("is = \"no\"", "is = \"unknown\"", "parse.pppoe.note: is missing…"),
+    (r#"is = "no", "#, "", "parse.pppoe: the key `is` is missing; a claim is {CLAIM}"),
+    (PARSE, "[admit]\nframe_beyond = { is = \"max\"", "admit.frame_beyond: `max` needs admit.frame_max"),
+    (r#"is = "no""#, r#"is = "unknown""#, "parse.pppoe.note: is missing…"),
     ("schema = 1", "schema = 2", "schema: expected 1, found the number 2"),
     ("schema = 1", "schema = ", "line 2: …"),
-    ("vendor = \"X\"", "", "the key `vendor` is missing"),
-    ("name = \"x1\"", "name = \"x2\"", "name: …found \"x2\" in x1.toml"),
-    ("pci = []", "pci = [\"8086:15F3\"]", "pci: …lower-case hex digits each, found \"8086:15F3\""),
+    (r#"vendor = "X""#, "", "the key `vendor` is missing"),
+    (r#"name = "x1""#, r#"name = "x2""#, "name: …found \"x2\" in x1.toml"),
+    ("pci = []", r#"pci = ["8086:15F3"]"#, "pci: …lower-case hex digits each, found \"8086:15F3\""),
     (
         "[parse]",
         "[queue]\nrx_queues = { is = 16, source = \"ds: 1\" }\nentry_bits = { is = 3, source = \"ds: 1\" }\n[parse]",
@@ -155,14 +140,18 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const PARSE: &str = "[parse]\npppoe = { is = \"no\"";
+const CLAIM: &str = r#"{ is = VALUE, source = "KEY: place" }, VALUE "yes", "no" or "unknown""#;
+
 #[test]
 fn broken_profiles_are_refused_with_key_and_reason() {
     for (old, new, expected) in REFUSED {
         assert!(GOOD.contains(old), "{old}");
-        let text = Profile::parse("x1.toml", "x1", &GOOD.replace(old, new)).unwrap_err().to_string();
+        let text = parsed(&GOOD.replace(old, new)).unwrap_err();
+        let expected = expected.replace("{CLAIM}", CLAIM);
         let problem = text.strip_prefix("x1.toml: ").expect("the file's name");
         match expected.split_once('…') {
-            None => assert_eq!(problem, *expected, "{new}"),
+            None => assert_eq!(problem, expected, "{new}"),
             Some((begin, end)) => {
                 assert!(problem.starts_with(begin) && problem.ends_with(end), "{new}: {problem}");
             }
@@ -172,15 +161,14 @@ fn broken_profiles_are_refused_with_key_and_reason() {
 
 #[test]
 fn what_was_so_in_which_kernel_is_checked() {
-    let claim = |is: &str| format!("[segment]\ntx_features = {{ is = {is}");
-    let with = |is: &str| {
-        Profile::parse("x1.toml", "x1", &GOOD.replace("[parse]\npppoe = { is = \"no\"", &claim(is)))
-    };
+    let claim =
+        |name: &str, is: &str| parsed(&GOOD.replace(PARSE, &format!("[segment]\n{name} = {{ is = {is}")));
+    let with = |is: &str| claim("tx_features", is);
     for good in [r#"["3.10:ip+sg", "6.12:hw+sg+tso?"]"#, r#"["4.7:none"]"#, "[]"] {
         assert!(with(good).is_ok(), "{good}: {:?}", with(good).err());
     }
     for wrong in ["5.4:hw", "6.12", "6.12:", "6.12:hw+", "6.12:csum", "6.12:none+sg", "6.12:hw??", "6.12:?"] {
-        let error = with(&format!("[\"{wrong}\"]")).unwrap_err().to_string();
+        let error = with(&format!("[\"{wrong}\"]")).unwrap_err();
         let rule = "x1.toml: segment.tx_features.is: expected a list of KERNEL:WORD+WORD, each kernel once";
         assert!(
             error.starts_with(rule) && error.ends_with(&format!("found \"{wrong}\"")),
@@ -189,17 +177,8 @@ fn what_was_so_in_which_kernel_is_checked() {
     }
     assert!(with(r#"["6.12:hw", "6.12:ip"]"#).is_err(), "a kernel twice");
     // One word, and no doubt, where a driver does one thing.
-    let check = |is: &str| {
-        let text = format!("[segment]\nfeatures_check = {{ is = [\"{is}\"]");
-        Profile::parse("x1.toml", "x1", &GOOD.replace("[parse]\npppoe = { is = \"no\"", &text)).is_ok()
-    };
+    let check = |is: &str| claim("features_check", &format!("[\"{is}\"]")).is_ok();
     assert!(check("6.12:limits") && !check("6.12:limits+keeps") && !check("6.12:limits?"));
-}
-
-#[test]
-fn an_explicit_unknown_with_a_note_is_unknown() {
-    let noted = GOOD.replace("is = \"no\"", "is = \"unknown\", note = \"not told\"");
-    assert_eq!(Profile::parse("x1.toml", "x1", &noted).unwrap().tri(schema::PPPOE), None);
 }
 
 #[test]
@@ -213,25 +192,35 @@ source = "ds: 3"
 [mode.parse]
 pppoe = { is = "yes", source = "ds: 4" }"#;
     let text = GOOD.replace("pppoe = { is = \"no\", source = \"ds: 1.2\" }", mode);
-    let profile = Profile::parse("x1.toml", "x1", &text).unwrap();
+    let profile = parsed(&text).unwrap();
     let other = profile.with_mode("other").unwrap();
     assert_eq!((profile.tri(schema::PPPOE), other.tri(schema::PPPOE)), (Some(false), Some(true)));
     assert_eq!(other.name(), "x1+other");
     assert_eq!(profile.with_mode("thrid").unwrap_err().to_string(), "x1 has no mode `thrid`; it has other");
     assert!(other.with_mode("other").is_err());
     let broken = text.replace("is = \"yes\"", "is = \"perhaps\"");
-    let error = Profile::parse("x1.toml", "x1", &broken).unwrap_err().to_string();
+    let error = parsed(&broken).unwrap_err();
     assert!(error.starts_with("x1.toml: mode other.parse.pppoe.is: expected"), "{error}");
 }
 
 #[test]
 fn devices_are_found_by_name_alias_mode_and_path() {
-    assert_eq!(lookup("i210").unwrap().name(), "i210");
-    assert_eq!(lookup("I210-at").unwrap().name(), "i210");
-    assert_eq!(lookup("i210+double-vlan").unwrap().name(), "i210+double-vlan");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/i210.toml");
-    assert_eq!(lookup(path).unwrap().name(), "i210");
-    assert_eq!(lookup(&format!("{path}+double-vlan")).unwrap().name(), "i210+double-vlan");
+    let with_mode = format!("{path}+double-vlan");
+    for (text, name) in [
+        ("i210", "i210"),
+        ("I210-at", "i210"),
+        ("i210+double-vlan", "i210+double-vlan"),
+        (path, "i210"),
+        (&with_mode, "i210+double-vlan"),
+        ("8086:1533", "i210"),
+        ("[8086:1533]", "i210"),
+        ("8086:1533+double-vlan", "i210+double-vlan"),
+    ] {
+        assert_eq!(lookup(text).unwrap().name(), name, "{text}");
+    }
+    assert_eq!(lookup("15B3:1017").unwrap().device(), lookup("15b3:1017").unwrap().device());
+    assert!(lookup("8086:ffff").is_err());
     let error = lookup("i21o").unwrap_err().to_string();
     assert!(error.contains("no NIC is called `i21o`") && error.contains("i210"), "{error}");
     let error = lookup("igb").unwrap_err().to_string();

@@ -67,24 +67,18 @@ fn what_is_steered_is_no_limit_and_is_not_offered_again() {
     let before = report(&pppoe());
     assert!(is_offered(&before, "rxlane steer up") && is_offered(&before, "rps_cpus"));
     let after = report(&(pppoe() + &shown(&steered())));
+    let already = "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97";
     for id in ["pppoe-unhashed", "one-queue-hot"] {
-        assert_eq!(weight(&one(&before, id)), LIMITS, "{id}");
-        let finding = weighed(&after, id, CALM);
-        states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97");
-        quotes(&finding, r#""mode": "native""#);
-        quotes(&finding, r#""frames": 1950000"#);
-        assert!(finding.remedies.is_empty(), "{finding:#?}");
+        answers(&before, id, LIMITS, &[]);
+        let quoted = [already, r#""mode": "native""#, r#""frames": 1950000"#, "=remedies: 0"];
+        answers(&after, id, CALM, &quoted);
     }
-    came_to(&before, "rps-off", Outcome::Found);
-    came_to(&after, "rps-off", Outcome::Clear);
+    answers(&before, "rps-off", LIMITS, &[]);
+    answers(&after, "rps-off", CLEAR, &[]);
     assert!(!is_offered(&after, "rxlane steer") && !is_offered(&after, "rps_cpus"), "{:#?}", after.findings);
-    assert_eq!(
-        after.interfaces[0].steering.as_ref().map(|row| (row.mode, row.cpus.len())),
-        Some(("native", 3))
-    );
-    let qinq = report(&(qinq() + &shown(&steered())));
-    let finding = remark(&qinq, "qinq-unhashed");
-    states(&finding, "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97");
+    let row = after.interfaces[0].steering.as_ref();
+    assert_eq!(row.map(|row| (row.mode, row.cpus.len())), Some(("native", 3)));
+    answers(&(qinq() + &shown(&steered())), "qinq-unhashed", CALM, &[already, "=remedies: 0"]);
 }
 
 #[test]
@@ -103,12 +97,11 @@ fn a_machine_that_steers_is_healthy() {
     assert_ne!(before.severity, Severity::Info, "{before:#?}");
     let after = report(&(text + &shown(&steered())));
     // The frames say on which CPUs they were taken up, where the softirq is the driver's alone.
-    came_to(&after, "softirq-one-cpu", Outcome::Clear);
+    answers(&after, "softirq-one-cpu", CLEAR, &[]);
     assert_eq!(after.verdict, Verdict::Healthy, "{:#?}", after.findings);
     assert!(after.summary.steered);
-    let without = report(&(pppoe() + softirqs + &shown(&steered())));
-    let finding = remark(&without, "softirq-one-cpu");
-    states(&finding, "uncounted: true");
+    let without = pppoe() + softirqs + &shown(&steered());
+    answers(&without, "softirq-one-cpu", CALM, &["uncounted: true", "=remedies: 0"]);
 }
 
 #[test]
@@ -118,10 +111,9 @@ fn between_two_samples_what_was_before_does_not_count() {
     let first = status("native", &cpus(0), &[("steered", 0), ("class-left", 9_000_000)]);
     let second = status("native", &cpus(1_000), &[("steered", 3_000), ("class-left", 9_000_100)]);
     let text = |status: &Value| format!("{}{}", pppoe(), shown(status));
-    let finding = weighed(&reports(&[&text(&first), &text(&second)], None), "one-queue-hot", CALM);
-    states(&finding, "share: Some((0.96");
-    states(&finding, "Sample))");
-    weighed(&text(&second), "one-queue-hot", LIMITS);
+    let both = reports(&[&text(&first), &text(&second)], None);
+    answers(&both, "one-queue-hot", CALM, &["share: Some((0.96", "Sample))"]);
+    answers(&text(&second), "one-queue-hot", LIMITS, &[]);
 }
 
 #[test]
@@ -129,105 +121,125 @@ fn off_is_as_if_nobody_had_looked() {
     let off =
         json!({"schema": "rxlane.steer/1", "interface": "eth0", "mode": "off", "cpus": [], "reasons": []});
     let report = report(&(pppoe() + &shown(&off)));
-    weighed(&report, "pppoe-unhashed", LIMITS);
+    answers(&report, "pppoe-unhashed", LIMITS, &[]);
     assert!(is_offered(&report, "rxlane steer up"), "{:#?}", report.findings);
     assert_eq!(report.interfaces[0].steering.as_ref().map(|row| row.mode), Some("off"));
 }
 
-#[test]
-fn in_generic_mode_it_deals_and_the_mode_is_the_finding() {
-    let link = with_program(&links(&[("eth0", 1500, "")]), "xdpgeneric");
-    let mut status = steered();
-    status["mode"] = "generic".into();
-    let report = report(&(pppoe() + &link + &shown(&status)));
-    let finding = remark(&report, "pppoe-unhashed");
-    states(&finding, "generic: true");
-    let generic = one(&report, "xdp-generic-only");
-    assert_eq!(all_commands(&generic), ["rxlane steer down eth0", "rxlane steer up eth0"], "{generic:#?}");
-    quotes(&generic, r#""mode": "generic""#);
-    quotes(&generic, "xdpgeneric");
+/// The object with one member replaced.
+fn with(mut status: Value, member: &str, value: Value) -> Value {
+    status[member] = value;
+    status
 }
 
 #[test]
-fn a_cpu_that_drops_or_takes_everything_is_looked_at() {
-    let mut status =
+fn steering_that_helps_little_is_looked_at() {
+    let text = |status: &Value| pppoe() + &shown(status);
+    let program = |mode| with_program(&links(&[("eth0", 1500, "")]), mode);
+    let generic = pppoe() + &program("xdpgeneric") + &shown(&with(steered(), "mode", "generic".into()));
+    let uneven =
         status("native", &[(1, 1_900_000, 40_000), (2, 5_000, 0), (3, 5_000, 0)], &[("steered", 1_950_000)]);
-    let report_on = |status: &Value| report(&(pppoe() + &shown(status)));
-    let finding = one(&report_on(&status), "one-queue-hot");
-    states(&finding, "TargetTakes { cpu: 1, share: 0.99");
-    assert_eq!(
-        all_commands(&finding),
-        ["rxlane steer status eth0", "rxlane steer down eth0", "rxlane steer up eth0 --rebalance"]
-    );
-    let drops = one(&report_on(&status), "backlog-drop");
-    assert_eq!(about(&drops), (LIMITS, "eth0"));
-    states(&drops, r#"counter: Target { interface: "eth0", cpu: 1 }, frames: 40000"#);
-    quotes(&drops, "40000");
-    assert_eq!(all_commands(&drops), ["rxlane steer status eth0"]);
-    assert_eq!(report_on(&status).verdict, Verdict::Limited);
-    // Who rebalances already has one flow, or is at it.
-    status["keeper"] = json!({"pid": 7, "alive": true, "foreground": false, "rebalance": true});
-    let finding = one(&report_on(&status), "one-queue-hot");
-    assert_eq!(all_commands(&finding), ["rxlane steer status eth0"], "{finding:#?}");
-}
-
-#[test]
-fn a_full_cpu_is_a_limit_all_the_same() {
+    let keeper = json!({"pid": 7, "alive": true, "foreground": false, "rebalance": true});
     let full = pppoe() + &load(0, 96.0, 2.0);
-    let finding = one(&(full.clone() + &shown(&steered())), "one-queue-hot");
-    assert_eq!((weight(&finding), finding.remedies.len()), (GRAVE, 0), "{finding:#?}");
-    states(&finding, "DriverWorkRemains { cpu: 0 }");
     let with_zero = status("native", &[(0, 900_000, 0), (1, 900_000, 0)], &[("steered", 1_800_000)]);
-    let finding = one(&(full + &shown(&with_zero)), "pppoe-unhashed");
-    assert_eq!(
-        all_commands(&finding),
-        ["rxlane steer down eth0", "rxlane steer up eth0 --cpus 1"],
-        "{finding:#?}"
-    );
     // A target's work is system time.
     let target =
         "$ top -b -n 1\n%Cpu1  :  0.5 us, 95.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi,  2.5 si,  0.0 st\n";
-    let uneven = status("native", &[(1, 1_500_000, 0), (2, 300_000, 0)], &[("steered", 1_800_000)]);
-    let finding = weighed(&(pppoe() + target + &shown(&uneven)), "one-queue-hot", LIMITS);
-    quotes(&finding, "95.0 sy");
-    states(&finding, "TargetBusy { cpu: 1");
-}
-
-#[test]
-fn steering_that_leaves_the_frames_is_looked_at_before_more_is_added() {
+    let on_target = status("native", &[(1, 1_500_000, 0), (2, 300_000, 0)], &[("steered", 1_800_000)]);
     let left =
         status("native", &[(1, 10_000, 0), (2, 10_000, 0)], &[("steered", 20_000), ("truncated", 1_900_000)]);
-    let finding = weighed(&(pppoe() + &shown(&left)), "pppoe-unhashed", LIMITS);
-    states(&finding, r#"reason: Some("truncated")"#);
-    quotes(&finding, r#""reason": "truncated""#);
-    assert_eq!(all_commands(&finding), ["rxlane steer status eth0", "rxlane steer check eth0"]);
-    let mut other = steered();
-    other["classes"] = json!(["plain"]);
-    let finding = one(&(pppoe() + &shown(&other)), "pppoe-unhashed");
-    states(&finding, r#"SteersOtherClasses { classes: ["plain"] }"#);
-    assert_eq!(all_commands(&finding), ["rxlane steer down eth0", "rxlane steer up eth0"]);
-}
-
-#[test]
-fn a_program_that_could_not_be_asked_leaves_it_open() {
-    let link = with_program(&links(&[("eth0", 1500, "")]), "xdp");
+    let other = with(steered(), "classes", json!(["plain"]));
+    let again = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &shown(&steered());
     let refused = "$ rxlane steer status eth0 --json\n# not read: it requires root to read\n";
-    let report_of = |more: &str| report(&format!("{}{link}{more}", pppoe()));
-    for id in ["pppoe-unhashed", "one-queue-hot"] {
-        let finding = weighed(&report_of(refused), id, MAYBE);
-        states(&finding, "it requires root to read");
-        assert_eq!(all_commands(&finding), ["rxlane steer status eth0"]);
-        // Where nobody asked, a program is any program.
-        weighed(&report_of(""), id, LIMITS);
-    }
-    came_to(&report_of(refused), "rps-off", Outcome::InsufficientData);
-}
-
-#[test]
-fn rps_after_steering_is_named() {
-    let text = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &shown(&steered());
-    let finding = one(&text, "pppoe-unhashed");
-    states(&finding, "RpsAgain { cpus: [1, 2, 3] }");
+    let unasked = pppoe() + &program("xdp");
+    let open = unasked.clone() + refused;
+    let asks = ["it requires root to read", "=rxlane: rxlane steer status eth0", "=Linux: "];
+    const HOT: &str = "one-queue-hot";
+    const PPPOE: &str = "pppoe-unhashed";
+    all_answer(&[
+        // Generic mode distributes, and the mode is the finding.
+        (&generic, PPPOE, CALM, &["generic: true", "=remedies: 0"]),
+        (
+            &generic,
+            "xdp-generic-only",
+            LIMITS,
+            &[
+                "=rxlane: rxlane steer down eth0 && rxlane steer up eth0",
+                "=Linux: ",
+                r#""mode": "generic""#,
+                "xdpgeneric",
+            ],
+        ),
+        // A CPU that drops or takes everything.
+        (
+            &text(&uneven),
+            HOT,
+            CALM,
+            &[
+                "TargetTakes { cpu: 1, share: 0.99",
+                "=rxlane: rxlane steer status eth0 && rxlane steer down eth0 && rxlane steer up eth0 --rebalance",
+                "=Linux: ",
+            ],
+        ),
+        (
+            &text(&uneven),
+            "backlog-drop",
+            LIMITS,
+            &[
+                "=on eth0",
+                r#"counter: Target { interface: "eth0", cpu: 1 }, frames: 40000"#,
+                "\"drops\": 40000",
+                "=rxlane: rxlane steer status eth0",
+                "=Linux: ",
+            ],
+        ),
+        // Who rebalances already has one flow, or is at it.
+        (
+            &text(&with(uneven.clone(), "keeper", keeper)),
+            HOT,
+            CALM,
+            &["=rxlane: rxlane steer status eth0", "=Linux: "],
+        ),
+        // A saturated CPU is a limit all the same.
+        (&(full.clone() + &shown(&steered())), HOT, GRAVE, &["DriverWorkRemains { cpu: 0 }", "=remedies: 0"]),
+        (
+            &(full + &shown(&with_zero)),
+            PPPOE,
+            GRAVE,
+            &["=rxlane: rxlane steer down eth0 && rxlane steer up eth0 --cpus 1", "=Linux: "],
+        ),
+        (&(pppoe() + target + &shown(&on_target)), HOT, LIMITS, &["95.0 sy", "TargetBusy { cpu: 1"]),
+        // Steering that leaves the frames is looked at before more is added.
+        (
+            &text(&left),
+            PPPOE,
+            LIMITS,
+            &[
+                r#"reason: Some("truncated")"#,
+                r#""reason": "truncated""#,
+                "=rxlane: rxlane steer status eth0 && rxlane steer check eth0",
+                "=Linux: ",
+            ],
+        ),
+        (
+            &text(&other),
+            PPPOE,
+            LIMITS,
+            &[
+                r#"SteersOtherClasses { classes: ["plain"] }"#,
+                "=rxlane: rxlane steer down eth0 && rxlane steer up eth0",
+                "=Linux: ",
+            ],
+        ),
+        (&again, PPPOE, CALM, &["RpsAgain { cpus: [1, 2, 3] }"]),
+        // A program that could not be queried leaves it open; where nobody queried, a program is any program.
+        (&open, PPPOE, MAYBE, &asks),
+        (&open, HOT, MAYBE, &asks),
+        (&open, "rps-off", LACKS, &[]),
+        (&unasked, PPPOE, LIMITS, &[]),
+        (&unasked, HOT, LIMITS, &[]),
+    ]);
+    assert_eq!(report(&text(&uneven)).verdict, Verdict::Limited);
 }
 
 #[test]
@@ -260,9 +272,8 @@ fn a_full_target_of_few_frames_is_no_limit() {
         )
     };
     // The CPU is full at either count, and only one of them can have filled it.
-    weighed(&few(5_000_000), "one-queue-hot", LIMITS);
+    answers(&few(5_000_000), "one-queue-hot", LIMITS, &[]);
     let after = report(&few(60_000));
-    let finding = weighed(&after, "one-queue-hot", CALM);
-    states(&finding, "Little(Total)");
+    answers(&after, "one-queue-hot", CALM, &["Little(Total)"]);
     assert_ne!(after.verdict, Verdict::Limited);
 }

@@ -2,53 +2,73 @@
 
 use super::*;
 
-const I210: &str = "8086:1533";
-
 fn i210(name: &str) -> String {
-    device(name, "igb", I210)
+    device(name, "igb", "8086:1533")
 }
 
+/// A session on an I210 whose four vectors are spread.
+fn pppoe() -> String {
+    i210("eth0") + &session("eth0") + &one_each("eth0")
+}
+
+fn stacked(outer: &str) -> String {
+    let service = format!("vlan protocol {outer} id 100 <REORDER_HDR>");
+    let customer = "vlan protocol 802.1Q id 200 <REORDER_HDR>";
+    links(&[("eth0", 1500, ""), ("svc@eth0", 1500, &service), ("cust@svc", 1500, customer)])
+}
+
+const RPS: &str = "=Linux: echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus";
+
 #[test]
-fn pppoe_on_an_i210_wants_rps_without_the_cpu_that_takes_the_interrupt() {
-    let text = format!("{}{}{}", i210("enp1s0"), session("enp1s0"), one_each("enp1s0"));
-    let finding = one(&text, "pppoe-unhashed");
-    assert_eq!(about(&finding), (LIMITS, "enp1s0"));
-    quotes(&finding, "00002A00 02:00:00:00:00:01");
-    assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"]);
-    // Its own system first; what another has is told, too.
-    assert!(
-        matches!(
-            effects(&finding)[..],
-            [Effect::Rps { filter: true, .. }, Effect::Steer { .. }, Effect::Netisr]
+fn pppoe_and_two_tags_on_devices_that_spread_or_not() {
+    let (pppoe_id, qinq_id) = ("pppoe-unhashed", "qinq-unhashed");
+    let on_vlan = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)]);
+    let counted = |first| i210("eth0") + &session("eth0") + &queues("eth0", &[first, 40_000, 39_000, 40_000]);
+    let busy = session("eth0") + &queues("eth0", &[9_000_000, 11, 8, 2]);
+    let even = stacked("802.1Q") + &queues("eth0", &[400_000, 380_000, 390_000, 401_000]);
+    all_answer(&[
+        // RPS without the CPU that takes the interrupt. Its own system first; what another has follows.
+        (
+            &pppoe(),
+            pppoe_id,
+            LIMITS,
+            &["=on eth0", "00002A00 02:00:00:00:00:01", RPS, "NoSample", "=remedies: 3"],
         ),
-        "{finding:#?}"
+        // A session on a VLAN is its device's.
+        (&(i210("eth0") + &on_vlan + &session("eth0.35")), pppoe_id, LIMITS, &["=on eth0"]),
+        (&(pppoe() + &load(0, 96.0, 2.5)), pppoe_id, GRAVE, &["96.0 si"]),
+        (&(pppoe() + &load(0, 8.0, 90.5)), pppoe_id, CALM, &["Load(Room", "=remedies: 0"]),
+        (
+            &(pppoe() + &mask("eth0", 0, "e")),
+            pppoe_id,
+            CALM,
+            &["RpsSpreads { cpus: [1, 2, 3] }", "=remedies: 0"],
+        ),
+        // What is not known of the device is not claimed; one busy queue makes it possible.
+        (&(session("eth0") + &one_each("eth0")), pppoe_id, LACKS, &["ethtool -i eth0", "lspci -nn"]),
+        (&busy, pppoe_id, MAYBE, &["rx_queue_0_packets: 9000000"]),
+        // Even queues make it a remark.
+        (&counted(41_000), pppoe_id, CALM, &[]),
+        (&counted(160_000), pppoe_id, LIMITS, &[]),
+        // Without PPPoE, or where there is one queue, there is nothing to say.
+        (&(i210("eth0") + &one_each("eth0")), pppoe_id, NOT_HERE, &[]),
+        (&(device("eth0", "e1000e", "8086:15b8") + &session("eth0")), pppoe_id, NOT_HERE, &[]),
+        (
+            &(i210("eth0") + &stacked("802.1ad") + &one_each("eth0")),
+            qinq_id,
+            LIMITS,
+            &["=on eth0", "id 200", RPS],
+        ),
+        // The counters of an unknown device show that frames spread.
+        (&even, qinq_id, CLEAR, &[]),
+        (&stacked("802.1Q"), qinq_id, LACKS, &[]),
+        (&(i210("eth0") + &session("eth0")), qinq_id, NOT_HERE, &[]),
+    ]);
+    let effects = effects(&one(&pppoe(), pppoe_id));
+    assert!(
+        matches!(effects[..], [Effect::Rps { filter: true, .. }, Effect::Steer { .. }, Effect::Netisr]),
+        "{effects:#?}"
     );
-    offers(&finding, "NoSample");
-}
-
-#[test]
-fn a_session_on_a_vlan_is_its_device_s() {
-    let link = links(&[("enp1s0", 1500, ""), ("enp1s0.35@enp1s0", 1500, Q35)]);
-    let text = format!("{}{link}{}", i210("enp1s0"), session("enp1s0.35"));
-    assert_eq!(one(&text, "pppoe-unhashed").interface.as_deref(), Some("enp1s0"));
-}
-
-#[test]
-fn the_load_of_the_queue_s_cpu_decides() {
-    let text = |softirq, idle| {
-        format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), load(0, softirq, idle))
-    };
-    let full = weighed(&text(96.0, 2.5), "pppoe-unhashed", GRAVE);
-    quotes(&full, "96.0 si");
-    let idle = remark(&text(8.0, 90.5), "pppoe-unhashed");
-    states(&idle, "Load(Room");
-}
-
-#[test]
-fn rps_that_spreads_already_leaves_nothing_to_do() {
-    let text = format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), mask("eth0", 0, "e"));
-    let finding = remark(&text, "pppoe-unhashed");
-    states(&finding, "RpsSpreads { cpus: [1, 2, 3] }");
 }
 
 #[test]
@@ -59,10 +79,9 @@ fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
                 class      = network\n    subclass   = ethernet\n\
                 $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
                 root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
-    let finding = weighed(text, "pppoe-unhashed", MAYBE);
-    assert_eq!(finding.interface.as_deref(), Some("igb0"));
-    quotes(&finding, "mpd5");
-    quotes(&finding, "device=0x1533");
+    // igb0 is no name of Linux's.
+    answers(text, "pppoe-unhashed", MAYBE, &["=on igb0", "mpd5", "device=0x1533", "=Linux: "]);
+    let finding = one(text, "pppoe-unhashed");
     let for_freebsd = commands(&finding, System::FreeBsd);
     for command in [
         "sysctl net.isr.dispatch=deferred",
@@ -72,7 +91,6 @@ fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
         assert!(for_freebsd.iter().any(|found| found == command), "{command}: {for_freebsd:?}");
     }
     assert_eq!(finding.remedies[0].os, System::FreeBsd);
-    assert!(commands(&finding, System::Linux).is_empty(), "igb0 is no name of Linux's: {finding:#?}");
 }
 
 #[test]
@@ -92,8 +110,7 @@ fn a_traffic_sample_proves_pppoe_and_predicts_the_spread() {
 
 #[test]
 fn the_model_says_what_dealing_would_bring_and_what_it_assumes() {
-    let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
-    let finding = one(&text, "pppoe-unhashed");
+    let finding = one(&pppoe(), "pppoe-unhashed");
     let [rps, xdp, netisr] = &finding.remedies[..] else { panic!("{finding:#?}") };
     let (of_rps, of_xdp) = (modelled(rps), modelled(xdp));
     // Four CPUs: 5,070 instructions over 2,090 and over 1,790 (docs/measurements/steering.md).
@@ -123,31 +140,6 @@ fn flows_of_the_sample_decide_what_the_model_expects() {
     assert!(few < many && (1.0..2.6).contains(&many), "{few} and {many}");
 }
 
-#[test]
-fn what_is_not_known_of_the_device_is_not_claimed() {
-    let unknown = format!("{}{}", session("eth0"), one_each("eth0"));
-    insufficient(&unknown, "pppoe-unhashed", &["ethtool -i eth0", "lspci -nn"]);
-    // One hot queue makes it possible.
-    let text = format!("{}{}", session("eth0"), queues("eth0", &[9_000_000, 11, 8, 2]));
-    let finding = weighed(&text, "pppoe-unhashed", MAYBE);
-    quotes(&finding, "rx_queue_0_packets: 9000000");
-}
-
-#[test]
-fn even_queues_make_it_a_remark() {
-    for (first, weight) in [(41_000, CALM), (160_000, LIMITS)] {
-        let queues = queues("eth0", &[first, 40_000, 39_000, 40_000]);
-        weighed(&(i210("eth0") + &session("eth0") + &queues), "pppoe-unhashed", weight);
-    }
-}
-
-#[test]
-fn nothing_to_say_without_pppoe_or_where_there_is_one_queue() {
-    for text in [i210("eth0") + &one_each("eth0"), device("eth0", "e1000e", "8086:15b8") + &session("eth0")] {
-        came_to(&text, "pppoe-unhashed", Outcome::DoesNotApply);
-    }
-}
-
 /// `netstat -Q` of the if_pppoe project's test fixtures, counters restated: the difference of ether on CPU 0 is what
 /// the PPPoE protocol worked off on CPUs 2 and 3.
 #[test]
@@ -175,75 +167,36 @@ fn netisr_shows_pppoe_delivered_on_one_cpu() {
         [53119, 52280, 26911, 3_696_368],
         [22267, 0, 399_297, 165_034],
     );
-    let finding = weighed(&reports(&[&before, &after], None), "pppoe-unhashed", HINT);
-    states(&finding, "PppoeOnOneCpu { cpu: 0, frames: 560189");
-    states(&finding, "workers: [2, 3], of: 4");
-    quotes(&finding, "641019");
-    quotes(&finding, "399297");
+    let parts = ["PppoeOnOneCpu { cpu: 0, frames: 560189", "workers: [2, 3], of: 4", "641019", "399297"];
+    answers(&reports(&[&before, &after], None), "pppoe-unhashed", HINT, &parts);
     // The first sample alone: nearly all of so little was done before PPPoE had its own protocol.
-    assert_eq!(
-        found(&report(&before), "pppoe-unhashed").iter().filter(|f| f.severity != Severity::Info).count(),
-        0
+    assert!(
+        found(&report(&before), "pppoe-unhashed").iter().all(|finding| finding.severity == Severity::Info)
     );
-}
-
-fn stacked(outer: &str) -> String {
-    let service = format!("vlan protocol {outer} id 100 <REORDER_HDR>");
-    let customer = "vlan protocol 802.1Q id 200 <REORDER_HDR>";
-    links(&[("eth0", 1500, ""), ("svc@eth0", 1500, &service), ("cust@svc", 1500, customer)])
-}
-
-#[test]
-fn two_tags_on_an_i210() {
-    let text = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
-    let finding = one(&text, "qinq-unhashed");
-    assert_eq!(about(&finding), (LIMITS, "eth0"));
-    quotes(&finding, "id 200");
-    assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
-}
-
-#[test]
-fn two_tags_on_a_device_that_spreads_are_no_finding() {
-    // The counters of an unknown device show that frames spread.
-    let text = format!("{}{}", stacked("802.1Q"), queues("eth0", &[400_000, 380_000, 390_000, 401_000]));
-    came_to(&text, "qinq-unhashed", Outcome::Clear);
-    came_to(&stacked("802.1Q"), "qinq-unhashed", Outcome::InsufficientData);
-    came_to(&(i210("eth0") + &session("eth0")), "qinq-unhashed", Outcome::DoesNotApply);
 }
 
 /// A capture on a PPP interface, or on another port, does not unsay the sessions.
 #[test]
 fn a_sample_without_pppoe_does_not_outweigh_a_session() {
-    let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
-    let finding = weighed(&reports(&[&text], Some(scenario("untagged", 1000))), "pppoe-unhashed", LIMITS);
-    states(&finding, "InSample { what: Pppoe, share: 0.0 }");
-    quotes(&finding, "00002A00");
-    assert!(finding.evidence.iter().all(|line| !line.text.contains("0 % of")), "{finding:#?}");
-    assert_eq!(commands(&finding, System::Linux), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
-    offers(&finding, "OtherSample");
+    let tags = i210("eth0") + &stacked("802.1ad") + &one_each("eth0");
+    let other = |text: &str| reports(&[text], Some(scenario("untagged", 1000)));
+    let parts = ["InSample { what: Pppoe, share: 0.0 }", "00002A00", "!0 % of", RPS, "OtherSample"];
+    answers(&other(&pppoe()), "pppoe-unhashed", LIMITS, &parts);
+    let finding = one(&other(&pppoe()), "pppoe-unhashed");
     assert!(finding.remedies.iter().all(|remedy| remedy.model.is_none()));
-    let tags = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
-    let finding = weighed(&reports(&[&tags], Some(scenario("untagged", 1000))), "qinq-unhashed", LIMITS);
-    states(&finding, "InSample { what: Qinq, share: 0.0 }");
+    answers(&other(&tags), "qinq-unhashed", LIMITS, &["InSample { what: Qinq, share: 0.0 }"]);
 }
 
 #[test]
 fn one_flow_of_pppoe_is_offered_no_spreading() {
-    let text = format!(
-        "{}{}{}{}{}",
-        i210("eth0"),
-        session("eth0"),
-        queues("eth0", &[9_000_000, 1, 2, 3]),
-        one_each("eth0"),
-        mask("eth0", 0, "0")
-    );
+    let text = pppoe() + &queues("eth0", &[9_000_000, 1, 2, 3]) + &mask("eth0", 0, "0");
     let report = reports(&[&text], Some(scenario("pppoe", 1)));
     for id in ["pppoe-unhashed", "one-queue-hot"] {
         let finding = one(&report, id);
         assert!(finding.remedies.is_empty(), "{finding:#?}");
         states(&finding, "LoadIsOneFlow");
     }
-    came_to(&report, "rps-off", Outcome::Clear);
+    answers(&report, "rps-off", CLEAR, &[]);
     let many = reports(&[&text], Some(scenario("pppoe", 1000)));
     assert!(!one(&many, "pppoe-unhashed").remedies.is_empty());
     assert!(!has_fact(&one(&many, "one-queue-hot"), "LoadIsOneFlow"));

@@ -20,6 +20,7 @@ fn with(changed: &[(&str, &'static str)]) -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
+/// Two tags, on a kernel.
 fn qinq(kernel: &str) -> String {
     links(&[
         ("eth0", 1500, ""),
@@ -29,129 +30,121 @@ fn qinq(kernel: &str) -> String {
     .replacen("Linux 6.12.9", kernel, 1)
 }
 
+/// Features of the device, of its VLAN, and of the VLAN within.
+fn three(device: &[(&str, &str)], outer: &[(&str, &str)], inner: &[(&str, &str)]) -> String {
+    features("eth0", device) + &features("eth0.35", outer) + &features("eth0.35.7", inner)
+}
+
 #[test]
-fn segmentation_lost_behind_a_second_tag() {
+fn offloads_lost_behind_tags() {
+    let id = "offload-lost";
+    let qinq = qinq("Linux 6.12.9");
+    let with_driver = |name| qinq.clone() + &driver("eth0", name);
     let lost = with(&[
         ("rx-checksumming", "off [fixed]"),
         ("tcp-segmentation-offload", "off"),
         ("generic-segmentation-offload", "off"),
     ]);
-    let text = qinq("Linux 6.12.9")
+    let healthy = with(&[("rx-checksumming", "off [fixed]"), ("generic-receive-offload", "off")]);
+    let none = with(&[("tx-checksumming", "off"), ("tcp-segmentation-offload", "off")]);
+    let fixed = three(&ON, &ON, &with(&[("tcp-segmentation-offload", "off [fixed]")]));
+    let no_tso = with(&[("tcp-segmentation-offload", "off")]);
+    let two_vlans = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("eth0.36@eth0", 1500, Q35)])
         + &driver("eth0", "igb")
         + &features("eth0", &ON)
-        + &features("eth0.35", &ON)
-        + &features("eth0.35.7", &lost);
-    let report = report(&text);
-    let finding = one(&report, "offload-lost");
-    assert_eq!(about(&finding), (LIMITS, "eth0.35.7"));
-    states(&finding, r#"can: ["tcp-segmentation-offload"], tags: Some(2)"#);
-    assert_eq!(
-        commands(&finding, System::Linux),
-        ["ethtool -K eth0.35.7 tso on", "ethtool -K eth0.35.7 gso on"]
-    );
-    quotes(&finding, "tcp-segmentation-offload: off");
-    quotes(&finding, "tcp-segmentation-offload: on");
+        + &features("eth0.35", &no_tso)
+        + &features("eth0.36", &no_tso);
+    let igb = with_driver("igb") + &three(&ON, &ON, &lost);
+    all_answer(&[
+        (
+            &igb,
+            id,
+            LIMITS,
+            &[
+                "=on eth0.35.7",
+                r#"can: ["tcp-segmentation-offload"], tags: Some(2)"#,
+                "=Linux: ethtool -K eth0.35.7 tso on && ethtool -K eth0.35.7 gso on",
+                "tcp-segmentation-offload: off",
+                "tcp-segmentation-offload: on",
+            ],
+        ),
+        // What a VLAN device never has is not lost, nor what the driver cannot do: tg3 has neither checksums nor TSO
+        // behind two tags.
+        (&(with_driver("igb") + &three(&ON, &healthy, &healthy)), id, CLEAR, &[]),
+        (&(with_driver("tg3") + &three(&ON, &ON, &none)), id, CLEAR, &[]),
+        // An unknown driver makes it a remark, and fixed features get no command.
+        (&(qinq.clone() + &fixed), id, CALM, &["=remedies: 0"]),
+        (&(with_driver("igb") + &fixed), id, LIMITS, &["=Linux: ", "offers Offloads { fixed: true }"]),
+        (
+            &(qinq.clone() + &features("eth0.35", &ON)),
+            id,
+            LACKS,
+            &["ethtool -k eth0", "ethtool -k eth0.35.7"],
+        ),
+        // VLANs that lost the same are one finding.
+        (
+            &two_vlans,
+            id,
+            LIMITS,
+            &[
+                r#"SameFor { names: ["eth0.36"] }"#,
+                "=Linux: ethtool -K eth0.35 tso on && ethtool -K eth0.36 tso on",
+            ],
+        ),
+    ]);
+    let report = report(&igb);
     let row = report.stacked.iter().find(|row| row.name == "eth0.35.7").unwrap();
     let rows: Vec<_> = row.offloads.iter().map(|row| (row.feature, row.lost, row.device_can)).collect();
-    assert!(rows.contains(&("tcp-segmentation-offload", true, Some(true))));
-    assert!(rows.contains(&("tx-checksumming", false, Some(true))));
-    assert!(rows.contains(&("rx-checksumming", true, None)));
+    for expected in [
+        ("tcp-segmentation-offload", true, Some(true)),
+        ("tx-checksumming", false, Some(true)),
+        ("rx-checksumming", true, None),
+    ] {
+        assert!(rows.contains(&expected), "{expected:?}: {rows:?}");
+    }
 }
 
 #[test]
-fn nothing_lost_that_the_driver_cannot_do_or_a_vlan_device_never_has() {
-    let healthy = with(&[("rx-checksumming", "off [fixed]"), ("generic-receive-offload", "off")]);
-    let text = qinq("Linux 6.12.9")
-        + &driver("eth0", "igb")
-        + &features("eth0", &ON)
-        + &features("eth0.35", &healthy)
-        + &features("eth0.35.7", &healthy);
-    came_to(&text, "offload-lost", Outcome::Clear);
-    // tg3 has neither checksums nor TSO behind two tags.
-    let none = with(&[("tx-checksumming", "off"), ("tcp-segmentation-offload", "off")]);
-    let text = qinq("Linux 6.12.9")
-        + &driver("eth0", "tg3")
-        + &features("eth0", &ON)
-        + &features("eth0.35", &ON)
-        + &features("eth0.35.7", &none);
-    came_to(&text, "offload-lost", Outcome::Clear);
-}
-
-#[test]
-fn an_unknown_driver_makes_it_a_remark_and_fixed_features_get_no_command() {
-    let lost = with(&[("tcp-segmentation-offload", "off [fixed]")]);
-    let base = qinq("Linux 6.12.9")
-        + &features("eth0", &ON)
-        + &features("eth0.35", &ON)
-        + &features("eth0.35.7", &lost);
-    let finding = one(&base, "offload-lost");
-    assert_eq!((finding.severity, finding.remedies.len()), (Severity::Info, 0));
-    let finding = one(&(base + &driver("eth0", "igb")), "offload-lost");
-    assert_eq!((finding.severity, commands(&finding, System::Linux).len()), (Severity::Warning, 0));
-    offers(&finding, "Offloads { fixed: true }");
-}
-
-#[test]
-fn offloads_that_were_not_read() {
-    let report = report(&(qinq("Linux 6.12.9") + &features("eth0.35", &ON)));
-    insufficient(&report, "offload-lost", &["ethtool -k eth0", "ethtool -k eth0.35.7"]);
-}
-
-#[test]
-fn a_logged_partial_checksum() {
+fn checksums_behind_two_tags() {
+    let id = "checksum-double-tag";
     let log = "$ dmesg\n[ 1234.567890] ixgbe 0000:04:00.0 eth0: partial checksum but proto=8100!\n";
-    let finding = weighed(&(qinq("Linux 3.10.103") + log), "checksum-double-tag", GRAVE);
-    quotes(&finding, "partial checksum but proto=8100");
-    assert_eq!(commands(&finding, System::Linux), ["ethtool -K eth0.35.7 tx off"]);
-    // The line alone, with nothing stacked in the text.
-    let alone = one(log, "checksum-double-tag");
-    assert_eq!((weight(&alone), commands(&alone, System::Linux).len()), (LIMITS, 0));
-}
-
-#[test]
-fn an_old_kernel_with_two_tags() {
-    let finding = one(&qinq("Linux 3.10.103"), "checksum-double-tag");
-    assert_eq!(about(&finding), (MAYBE, "eth0.35.7"));
-    quotes(&finding, "Linux 3.10.103");
-    came_to(&qinq("Linux 3.19.0"), "checksum-double-tag", Outcome::Clear);
-    let soft = qinq("Linux 3.10.103") + &features("eth0.35.7", &with(&[("tx-checksumming", "off")]));
-    came_to(&soft, "checksum-double-tag", Outcome::Clear);
+    let old = qinq("Linux 3.10.103");
+    let soft = features("eth0.35.7", &with(&[("tx-checksumming", "off")]));
     let unknown = qinq("Linux 6.12.9").replacen("$ uname -sr\nLinux 6.12.9\n", "", 1);
-    insufficient(&unknown, "checksum-double-tag", &["uname -r"]);
     let single = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)]).replacen("6.12.9", "3.10.103", 1);
-    came_to(&single, "checksum-double-tag", Outcome::DoesNotApply);
+    all_answer(&[
+        (
+            &(old.clone() + log),
+            id,
+            GRAVE,
+            &["partial checksum but proto=8100", "=Linux: ethtool -K eth0.35.7 tx off"],
+        ),
+        // The line alone, with nothing stacked in the text.
+        (log, id, LIMITS, &["=Linux: "]),
+        (&old, id, MAYBE, &["=on eth0.35.7", "Linux 3.10.103"]),
+        (&qinq("Linux 3.19.0"), id, CLEAR, &[]),
+        (&(old.clone() + &soft), id, CLEAR, &[]),
+        (&unknown, id, LACKS, &["uname -r"]),
+        (&single, id, NOT_HERE, &[]),
+    ]);
 }
 
 #[test]
 fn receive_offload_off() {
-    let off = with(&[("generic-receive-offload", "off")]);
-    let finding = one(&(driver("eth0", "igb") + &features("eth0", &off)), "gro-off");
-    assert_eq!(
-        (weight(&finding), commands(&finding, System::Linux)),
-        (CALM, vec!["ethtool -K eth0 gro on".to_owned()])
-    );
-    quotes(&finding, "generic-receive-offload: off");
-    came_to(&features("eth0", &ON), "gro-off", Outcome::Clear);
-    let lro = [("large-receive-offload", "on"), ("generic-receive-offload", "off")];
-    came_to(&features("eth0", &lro), "gro-off", Outcome::Clear);
-    insufficient(&driver("eth0", "igb"), "gro-off", &["ethtool -k eth0"]);
-
-    let pppoe = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("ppp0", 1492, "ppp")])
-        + SESSION
-        + &features("eth0", &off);
-    let finding = one(&pppoe, "gro-off");
-    states(&finding, "GroPppoe");
-}
-
-#[test]
-fn vlans_that_lost_the_same_are_one_finding() {
-    let lost = with(&[("tcp-segmentation-offload", "off")]);
-    let text = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("eth0.36@eth0", 1500, Q35)])
-        + &driver("eth0", "igb")
-        + &features("eth0", &ON)
-        + &features("eth0.35", &lost)
-        + &features("eth0.36", &lost);
-    let finding = one(&text, "offload-lost");
-    states(&finding, r#"SameFor { names: ["eth0.36"] }"#);
-    assert_eq!(commands(&finding, System::Linux), ["ethtool -K eth0.35 tso on", "ethtool -K eth0.36 tso on"]);
+    let id = "gro-off";
+    let off = features("eth0", &with(&[("generic-receive-offload", "off")]));
+    let lro = features("eth0", &[("large-receive-offload", "on"), ("generic-receive-offload", "off")]);
+    let pppoe = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("ppp0", 1492, "ppp")]) + SESSION;
+    all_answer(&[
+        (
+            &(driver("eth0", "igb") + &off),
+            id,
+            CALM,
+            &["=Linux: ethtool -K eth0 gro on", "generic-receive-offload: off"],
+        ),
+        (&features("eth0", &ON), id, CLEAR, &[]),
+        (&lro, id, CLEAR, &[]),
+        (&driver("eth0", "igb"), id, LACKS, &["ethtool -k eth0"]),
+        (&(pppoe + &off), id, CALM, &["GroPppoe"]),
+    ]);
 }
