@@ -136,27 +136,14 @@ mod tests {
             [(10.0, 500, 5), (1000.0, 200, 200), (12_345.0, 200, 2469), (1e6, 200, 200_000)]
         {
             let (sent, skipped) = run(rate, milliseconds, Duration::ZERO);
-            // On a machine that stood still for longer than anybody waits, they are told as skipped.
+            // On a machine that stood still for longer than anybody waits, they count as skipped.
             assert_eq!(sent + skipped, expected, "{rate}");
             assert!(skipped * 2 <= expected, "{rate}: {skipped} skipped");
         }
     }
 
     #[test]
-    fn a_low_rate_leaves_the_cpu_alone() {
-        use rustix::time::{ClockId, clock_gettime};
-        let spent = || {
-            let time = clock_gettime(ClockId::ThreadCPUTime);
-            time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-        };
-        let before = spent();
-        run(200.0, 500, Duration::ZERO);
-        let share = (spent() - before) / 0.5;
-        assert!(share < 0.1, "{share}");
-    }
-
-    #[test]
-    fn what_cannot_be_sent_is_told() {
+    fn what_cannot_be_sent_is_counted() {
         // 64 each 5 ms or more are 12,800 a second at most, and there are 0.8 seconds for them.
         let (sent, skipped) = run(100_000.0, 600, Duration::from_millis(5));
         assert!(sent <= 10_304 && sent + skipped == 60_000, "{sent} {skipped}");
@@ -178,7 +165,7 @@ mod tests {
                 sent += count;
             }
         }
-        // On a machine that stood still for longer than anybody waits, some are told as skipped besides.
+        // On a machine that stood still for longer than anybody waits, some count as skipped besides.
         assert!(
             pace.skipped() + missed + sent <= 500 && missed + pace.skipped() >= 400,
             "{missed} {sent} {pace:?}"

@@ -311,7 +311,7 @@ mod tests {
     use crate::udp::{Receiving, receive};
     use std::net::Ipv4Addr;
     use testkit::netns::{Namespace, probe};
-    use testkit::require;
+    use testkit::{require, wait_until};
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -332,9 +332,7 @@ mod tests {
                         ControlFlow::Continue(())
                     })
                 });
-                while TcpStream::connect(at(7000)).is_err() {
-                    thread::sleep(Duration::from_millis(1));
-                }
+                wait_until("it to listen", || TcpStream::connect(at(7000)).is_ok());
                 work();
                 stop.store(true, Ordering::Relaxed);
                 server.join().expect("no panic").expect("the port");
@@ -395,11 +393,16 @@ mod tests {
         assert!(all[0].result.is_ok() && all[1].result.is_err(), "{all:?}");
     }
 
+    /// Both ends of a connection.
+    fn connected() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(at(0)).expect("a port");
+        let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
+        (client, listener.accept().expect("accepted").0)
+    }
+
     #[test]
     fn bytes_in_the_packet_of_a_line_are_dropped() {
-        let listener = TcpListener::bind(at(0)).expect("a port");
-        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
-        let (mut server, _) = listener.accept().expect("accepted");
+        let (mut client, mut server) = connected();
         client.write_all(b"{}\n\xffmore").expect("written");
         let never = AtomicBool::new(false);
         assert_eq!(line(&mut server, PATIENCE, &never).expect("a line"), "{}\n");
@@ -407,26 +410,18 @@ mod tests {
 
     #[test]
     fn bytes_behind_the_request_hide_no_end() {
-        let listener = TcpListener::bind(at(0)).expect("a port");
-        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
-        let (server, _) = listener.accept().expect("accepted");
+        let (mut client, server) = connected();
         let mut more = 0;
         client.write_all(b"x").expect("written");
         server.peek(&mut [0]).expect("it has come");
         assert!(!is_gone(&server, &mut more) && more == 1);
         drop(client);
         // Its end is on its way.
-        let start = Instant::now();
-        while !is_gone(&server, &mut more) {
-            assert!(start.elapsed() < PATIENCE);
-        }
-        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
-        let (server, _) = listener.accept().expect("accepted");
+        wait_until("its end", || is_gone(&server, &mut more));
+        let (mut client, server) = connected();
         let _ = client.write_all(&[0; 4 * LONGEST]);
-        let (start, mut more) = (Instant::now(), 0);
-        while !is_gone(&server, &mut more) {
-            assert!(start.elapsed() < PATIENCE);
-        }
+        let mut more = 0;
+        wait_until("too many bytes", || is_gone(&server, &mut more));
         assert!(more > LONGEST);
     }
 
