@@ -61,11 +61,4 @@ mod tests {
             "Id       Address              Device\n00000D00 (mac)                 eth0\n"
         );
     }
-
-    #[test]
-    fn sessions_without_stations_are_read() {
-        let sessions = crate::text::read(&without_stations(LIST)).sessions;
-        let read: Vec<_> = sessions.iter().map(|session| (session.id, session.interface.as_str())).collect();
-        assert_eq!(read, [(13, "eth0")]);
-    }
 }

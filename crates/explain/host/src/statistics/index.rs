@@ -171,7 +171,6 @@ fn is_frame_size(number: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::What;
     use super::*;
 
     #[test]
@@ -205,20 +204,5 @@ mod tests {
             (queue_number("07"), queue_number("0"), queue_number("99999999999")),
             (None, Some(0), None)
         );
-    }
-
-    #[test]
-    fn a_queue_has_no_leading_zeros() {
-        assert_eq!(find("rx_queue_3_packets", None).packets(), Some((3, What::Packets)));
-        assert_eq!(find("rx_queue_03_packets", None), Found::Nothing);
-    }
-
-    impl Found {
-        fn packets(self) -> Option<(u32, What)> {
-            match self {
-                Found::Match(Match { meaning: Meaning::Queue { queue, what }, .. }) => Some((queue, what)),
-                _ => None,
-            }
-        }
     }
 }

@@ -49,25 +49,3 @@ pub(super) fn reason(line: &str) -> Option<&str> {
             }));
     is_error.then_some(line)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::reason;
-
-    #[test]
-    fn errors_are_told_from_prose() {
-        for line in [
-            "Cannot get device channel parameters: Operation not supported",
-            "netlink error: Operation not permitted",
-            "no stats available",
-            "cat: /proc/net/pppoe: No such file or directory",
-            "Device \"eth7\" does not exist.",
-            "-bash: ethtool: command not found",
-            "Operation not supported",
-        ] {
-            assert_eq!(reason(line), Some(line));
-        }
-        assert_eq!(reason("I looked for it and the file was not found"), None);
-        assert_eq!(reason("rx-usecs: 3"), None);
-    }
-}

@@ -3,10 +3,10 @@
 
 #![cfg(target_os = "linux")]
 
+use crate::facts::facts;
 use crate::read;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-use rxlane_host::Kind;
 use rxlane_host::live::{Error, Options, Progress, collect};
 use rxlane_host::redact::{HIDDEN, MAC};
 use seccompiler::{
@@ -38,6 +38,10 @@ fn bundle(options: &Options) -> String {
     let mut out = Vec::new();
     collect(options, &mut out, &mut |_| {}).expect("a bundle");
     String::from_utf8(out).expect("UTF-8")
+}
+
+fn bundle_in(namespace: &Namespace) -> Outputs {
+    outputs(&namespace.inside(|| bundle(&Options::default())))
 }
 
 /// Takes a bundle apart, and fails where it is not as its format says.
@@ -95,7 +99,7 @@ fn ethtool_prints_the_same() {
     let Some(namespace) = namespace() else { return };
     // A tap device has coalescing, which a pair has not.
     namespace.run("ip", &["tuntap", "add", "tap0", "mode", "tap", "multi_queue"]).expect("a tap device");
-    let ours = outputs(&namespace.inside(|| bundle(&Options::default())));
+    let ours = bundle_in(&namespace);
     let mut compared = 0;
     for (command, outputs) in ours.iter().filter(|(command, _)| command.starts_with("ethtool ")) {
         let tool =
@@ -164,7 +168,7 @@ fn ip_link_prints_the_same() {
     let Some(namespace) = namespace() else { return };
     let frames = vec![[0xff_u8; 60]; 3];
     namespace.send("v0", frames).expect("sent");
-    let ours = outputs(&namespace.inside(|| bundle(&Options::default())));
+    let ours = bundle_in(&namespace);
     let ours = &ours["ip -d -s link"][0];
     let tool = namespace.run("ip", &["-d", "-s", "link"]).expect("ip");
     let tool: Vec<&str> = tool.lines().collect();
@@ -173,12 +177,13 @@ fn ip_link_prints_the_same() {
         compare_link_line(ours, tool);
     }
     let text = ours.join("\n");
-    assert!(
-        text.contains("v1@v0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue master br0 "),
-        "{text}"
-    );
-    assert!(text.contains("    bridge stp_state 0 "), "{text}");
-    assert!(text.contains(" numtxqueues 4 numrxqueues 4 "), "{text}");
+    for part in [
+        "v1@v0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue master br0 ",
+        "    bridge stp_state 0 ",
+        " numtxqueues 4 numrxqueues 4 ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     assert!(!text.contains("ff:ff:ff"), "{text}");
 }
 
@@ -281,11 +286,8 @@ fn an_interface_that_goes_away_meanwhile_says_so() {
     let ours = outputs(&text);
     assert!(ours["ethtool -S v0"][0].len() > 1, "{:?}", ours["ethtool -S v0"]);
     assert_eq!(ours["ethtool -S v0"][1], ["# not read: No such device"]);
-    assert!(
-        ours["ethtool -k v0"][0][0].starts_with("# not read: No such device"),
-        "{:?}",
-        ours["ethtool -k v0"]
-    );
+    let removed = &ours["ethtool -k v0"];
+    assert!(removed[0][0].starts_with("# not read: No such device"), "{removed:?}");
     assert!(ours["ethtool -k br0"][0].len() > 10);
 }
 
@@ -316,7 +318,7 @@ fn names_cannot_break_the_bundle() {
     for name in names {
         namespace.run("ip", &["link", "set", "v0", "down"]).expect("down");
         namespace.run("ip", &["link", "set", "v0", "name", name]).expect("renamed");
-        let ours = outputs(&namespace.inside(|| bundle(&Options::default())));
+        let ours = bundle_in(&namespace);
         let shown = name.replace('\u{1b}', "\\x1b").replace('\u{7f}', "\\x7f");
         assert!(ours[&format!("ethtool -S {shown}")][0].len() > 1, "{name:?}");
         assert!(ours.contains_key(&format!("cat /sys/class/net/{shown}/queues/rx-3/rps_cpus")), "{name:?}");
@@ -361,7 +363,7 @@ fn an_unprivileged_user_reads_what_the_kernel_allows() {
         assert!(std::fs::write("/proc/sys/net/core/netdev_budget", "300").is_err(), "still root");
         outputs(&bundle(&Options::default()))
     });
-    let as_root = outputs(&namespace.inside(|| bundle(&Options::default())));
+    let as_root = bundle_in(&namespace);
     assert_eq!(ours.keys().collect::<Vec<_>>(), as_root.keys().collect::<Vec<_>>());
     for command in
         ["ethtool -S v0", "ethtool -l v0", "ethtool -k br0", "ip -d -s link", "cat /proc/interrupts"]
@@ -400,16 +402,6 @@ fn the_vectors_that_sysfs_names_are_the_interfaces_own() {
 }
 
 #[test]
-fn vectors_of_a_virtio_device_belong_to_its_interface() {
-    // As older kernels print them: the chip does not say which device it is part of.
-    let text = "$ ls /sys/class/net/ens3/device/../msi_irqs\n24\n25\n$ cat /proc/interrupts\n           CPU0\n \
-                24:  1   PCI-MSI 49152-edge      virtio0-config\n 25:  7   PCI-MSI 49153-edge      virtio0-input.0\n";
-    let snapshot = read(text);
-    let owners: Vec<_> = snapshot.interrupts.iter().map(|interrupt| interrupt.interface.as_deref()).collect();
-    assert_eq!(owners, [Some("ens3"), Some("ens3")]);
-}
-
-#[test]
 fn the_reader_of_texts_takes_the_bundle() {
     let Some(namespace) = namespace() else { return };
     namespace.run("sh", &["-c", "echo 1 > /sys/class/net/v0/queues/rx-3/rps_cpus"]).expect("set");
@@ -417,29 +409,23 @@ fn the_reader_of_texts_takes_the_bundle() {
     let text = namespace.inside(|| bundle(&options));
     let snapshot = read(&text);
     assert_eq!(snapshot.omitted, 0);
-    assert!(
-        snapshot.interval.is_some_and(|interval| interval >= Duration::from_millis(49)),
-        "{:?}",
-        snapshot.interval
-    );
-    assert!(snapshot.cpu_count().is_some());
-    let v0 = snapshot.interface("v0").expect("read");
-    assert_eq!(v0.driver.as_ref().map(|driver| driver.value.as_str()), Some("veth"));
-    assert_eq!(v0.channels.rx.current.as_ref().map(|rx| *rx.get()), Some(4));
-    assert_eq!(
-        v0.queues.get(&3).and_then(|queue| queue.rps.as_ref()).map(|rps| rps.get().clone()),
-        Some(vec![0])
-    );
-    assert_eq!(v0.features.get("rx-checksumming").map(|feature| feature.get().on), Some(true));
-    assert_eq!(v0.kind.as_ref().map(|kind| &kind.value), Some(&Kind::Veth));
-    let v1 = snapshot.interface("v1").expect("read");
-    assert_eq!(v1.master.as_ref().map(|master| master.value.as_str()), Some("br0"));
-    assert!(v1.totals.packets.is_some() && v1.mtu.as_ref().is_some_and(|mtu| *mtu.get() == 1500), "{v1:?}");
-    assert!(
-        snapshot.unread.iter().any(|unread| unread.what.contains("ethtool -x v0")),
-        "{:?}",
-        snapshot.unread
-    );
+    assert!(snapshot.interval >= Some(Duration::from_millis(49)), "{:?}", snapshot.interval);
+    let facts = facts(&snapshot);
+    for (start, value) in [
+        ("cpus online: ", ""),
+        ("v0 kind: ", "Veth"),
+        ("v0 driver: ", "\"veth\""),
+        ("v0 channels rx: ", "4"),
+        ("v0 queue 3 rps: ", "[0]"),
+        ("v0 feature rx-checksumming: ", "on"),
+        ("v1 master: ", "\"br0\""),
+        ("v1 mtu: ", "1500"),
+        ("v1 packets: ", ""),
+        ("not read ethtool -x v0", ""),
+    ] {
+        let is_so = |fact: &String| fact.strip_prefix(start).is_some_and(|rest| rest.starts_with(value));
+        assert!(facts.iter().any(is_so), "{start}{value}: {facts:#?}");
+    }
 }
 
 /// What the tests below take away from their thread.
@@ -457,7 +443,7 @@ fn deny(call: i64, argument: u8, value: u64) {
 #[test]
 fn without_netlink_the_ioctl_and_files_are_left() {
     let Some(namespace) = namespace() else { return };
-    let with = outputs(&namespace.inside(|| bundle(&Options::default())));
+    let with = bundle_in(&namespace);
     let chosen = Options { interfaces: Some(vec!["br0".to_owned()]), ..Options::default() };
     let (without, around_bridge) = namespace.inside(|| {
         deny(libc::SYS_socket, 0, u64::from(libc::AF_NETLINK.unsigned_abs()));
@@ -476,7 +462,7 @@ fn without_netlink_the_ioctl_and_files_are_left() {
 #[test]
 fn without_the_ioctl_netlink_is_left() {
     let Some(namespace) = namespace() else { return };
-    let with = outputs(&namespace.inside(|| bundle(&Options::default())));
+    let with = bundle_in(&namespace);
     let without = namespace.inside(|| {
         deny(libc::SYS_ioctl, 1, libc::SIOCETHTOOL);
         outputs(&bundle(&Options::default()))

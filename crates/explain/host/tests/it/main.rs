@@ -6,7 +6,6 @@ mod facts;
 mod live;
 mod sample;
 mod statistics;
-mod statistics_drivers;
 mod texts;
 
 /// What the text of one paste says.

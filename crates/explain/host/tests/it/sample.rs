@@ -56,6 +56,14 @@ fn sample_during(
     })
 }
 
+/// A sample while these frames arrive on `in0`, and the file of it.
+fn sample_of(namespace: &Namespace, limits: &Limits, frames: &[Vec<u8>]) -> (Sample, Vec<u8>) {
+    let (sampled, file) = sample_during(namespace, limits, || {
+        namespace.send("out0", frames).expect("sent");
+    });
+    (sampled.expect("a sample"), file)
+}
+
 /// Packet sockets of all protocols that are bound to `in0`, by their inodes (columns `Proto`, `Iface` and `Inode`).
 fn listening() -> BTreeSet<String> {
     let index = fs::read_to_string("/sys/class/net/in0/ifindex").expect("a number");
@@ -87,14 +95,11 @@ fn read(file: Vec<u8>) -> Vec<(Vec<u8>, u32, i64)> {
 }
 
 #[test]
-fn frames_arrive_octet_for_octet_with_every_tag() {
+fn frames_arrive_byte_for_byte_with_every_tag() {
     let Some(namespace) = pair() else { return };
     for scenario in ["untagged", "vlan", "qinq", "pppoe-qinq", "mixed"] {
         let sent = frames(scenario, 2000);
-        let (sampled, file) = sample_during(&namespace, &limits(2000), || {
-            namespace.send("out0", &sent).expect("sent");
-        });
-        let sampled = sampled.expect("a sample");
+        let (sampled, file) = sample_of(&namespace, &limits(2000), &sent);
         let tagged = |frame: &&Vec<u8>| matches!(frame[12..14], [0x81, 0] | [0x88, 0xa8]);
         assert_eq!((sampled.frames, sampled.dropped, sampled.end), (2000, 0, End::Frames), "{scenario}");
         assert_eq!(sampled.tags, sent.iter().filter(tagged).count() as u64, "{scenario}");
@@ -112,10 +117,8 @@ fn long_frames_are_cut_and_keep_their_length() {
     let Some(namespace) = pair() else { return };
     let sent = frames("qinq", 300);
     let few = Limits { snap: 100, ..limits(300) };
-    let (sampled, file) = sample_during(&namespace, &few, || {
-        namespace.send("out0", &sent).expect("sent");
-    });
-    assert_eq!(sampled.expect("a sample").frames, 300);
+    let (sampled, file) = sample_of(&namespace, &few, &sent);
+    assert_eq!(sampled.frames, 300);
     assert!(sent.iter().any(|frame| frame.len() > 1000) && sent.iter().any(|frame| frame.len() < 100));
     for ((bytes, length, _), frame) in read(file).iter().zip(&sent) {
         assert_eq!((bytes.as_slice(), *length as usize), (&frame[..frame.len().min(100)], frame.len()));
@@ -125,19 +128,13 @@ fn long_frames_are_cut_and_keep_their_length() {
 #[test]
 fn a_sample_ends_with_its_bytes_or_its_time() {
     let Some(namespace) = pair() else { return };
-    let sent = vec![[7_u8; 84]; 400];
+    let sent = vec![vec![7_u8; 84]; 400];
     let bytes = Limits { bytes: 24 + 250 * 100 + 99, ..limits(1000) };
-    let (sampled, file) = sample_during(&namespace, &bytes, || {
-        namespace.send("out0", &sent).expect("sent");
-    });
-    let sampled = sampled.expect("a sample");
+    let (sampled, file) = sample_of(&namespace, &bytes, &sent);
     assert_eq!((sampled.frames, sampled.end, file.len()), (250, End::Bytes, 24 + 250 * 100));
 
     let short = Limits { duration: Duration::from_millis(600), ..limits(1000) };
-    let (sampled, _) = sample_during(&namespace, &short, || {
-        namespace.send("out0", &sent).expect("sent");
-    });
-    let sampled = sampled.expect("a sample");
+    let (sampled, _) = sample_of(&namespace, &short, &sent);
     assert_eq!((sampled.frames, sampled.end), (400, End::Time));
     assert!(sampled.elapsed >= Duration::from_millis(600), "{:?}", sampled.elapsed);
 }
@@ -210,7 +207,7 @@ fn a_file_that_cannot_be_written_ends_the_sample() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_told() {
+fn what_the_kernel_drops_is_counted() {
     /// Waits at the first bytes until everything was sent.
     struct Slow(Option<std::sync::mpsc::Receiver<()>>);
     impl io::Write for Slow {

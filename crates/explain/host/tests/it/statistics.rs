@@ -1,8 +1,9 @@
-//! `ethtool -S`: what a counter means. What whole outputs say: `texts/ethtool_statistics.txt`.
+//! `ethtool -S`: what a counter means, and the counters of every driver known (`statistics_drivers.txt`). What whole
+//! outputs say: `texts/ethtool_statistics.txt`.
 
 use crate::{read, read_all};
 use rxlane_host::statistics::{Meaning, What, drivers_with, meaning};
-use rxlane_host::{Delta, Snapshot};
+use rxlane_host::{Counter, Delta, Snapshot};
 
 #[test]
 fn another_text_is_another_sample() {
@@ -26,6 +27,9 @@ fn a_name_that_drivers_use_differently_waits_for_the_driver() {
         // To virtio_net it is a share of the frames.
         ("rx_queue_0_xdp_packets", Some("virtio_net"), Meaning::Other),
         ("dev.igb.0.queue0.rx_packets", None, Meaning::Other),
+        // A queue has no leading zeros.
+        ("rx_queue_3_packets", None, Meaning::Queue { queue: 3, what: What::Packets }),
+        ("rx_queue_03_packets", None, Meaning::Other),
     ] {
         assert_eq!(meaning(name, driver), expected, "{name} of {driver:?}");
     }
@@ -71,4 +75,87 @@ fn what_is_kept_is_bounded() {
     let snapshot = read(&text);
     assert_eq!(snapshot.interface("").map(|one| one.queues.len()), Some(Snapshot::QUEUES));
     assert_eq!(snapshot.omitted, 5000 - Snapshot::QUEUES as u64);
+}
+
+/// What a driver prints.
+struct Case {
+    driver: &'static str,
+    /// Drops of the queues; `None` where the driver counts no frames by queue.
+    drops: Option<Vec<u64>>,
+    lines: Vec<&'static str>,
+}
+
+impl Case {
+    fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("     {line}\n")).collect()
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    let lines = include_str!("statistics_drivers.txt").lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(more) = line.strip_prefix("  ") {
+            cases.last_mut().expect("a driver").lines.extend(more.split(';').map(str::trim));
+            continue;
+        }
+        let (driver, drops) = line.split_once(':').expect("a driver");
+        let numbers = drops.split_whitespace().map(|drops| drops.parse().expect("a number"));
+        let drops = (drops.trim() != "totals").then(|| numbers.collect());
+        cases.push(Case { driver, drops, lines: Vec::new() });
+    }
+    cases
+}
+
+#[test]
+fn every_drivers_queues_are_found_and_nothing_else_is_one() {
+    for case in cases() {
+        for text in [format!("NIC statistics:\n{}", case.text()), case.text()] {
+            let (driver, snapshot) = (case.driver, read(&text));
+            let interface = snapshot.interface("").expect("counters");
+            let queues = interface.queues.iter();
+            let packets: Vec<_> =
+                queues.map(|(&n, queue)| (n, queue.packets.as_ref().map(Counter::value))).collect();
+            let drops = interface.queues.values().filter_map(|queue| Some(queue.drops.as_ref()?.value()));
+            let drops: Vec<u64> = drops.collect();
+            match &case.drops {
+                Some(expected) => {
+                    assert_eq!(packets, [(0, Some(5)), (1, Some(4))], "{driver}:\n{text}");
+                    assert_eq!(&drops, expected, "{driver}:\n{text}");
+                }
+                // Without such counters there are totals and no queues.
+                None => {
+                    assert!(packets.is_empty(), "{driver}: {packets:?}");
+                    assert_eq!(interface.totals.packets.as_ref().map(Counter::value), Some(9), "{driver}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_output_is_the_second_sample_with_or_without_headings() {
+    for case in cases().into_iter().filter(|case| case.drops.is_some()) {
+        let (driver, first) = (case.driver, case.text());
+        let later: String = first.lines().map(|line| format!("{}\n", hundred_more(line))).collect();
+        for text in [
+            format!("NIC statistics:\n{first}# sample 2 at 3.0\nNIC statistics:\n{later}"),
+            format!("{first}# sample 2 at 3.0\n{later}"),
+            format!("$ ethtool -S eth0\n{first}$ ethtool -S eth0\n{later}"),
+        ] {
+            for queue in read(&text).interfaces.first().expect("one").queues.values() {
+                let delta = queue.packets.as_ref().expect("counted").delta();
+                // A sum has three parts.
+                let is_right = matches!(delta, Delta::Counted(100 | 300));
+                assert!(is_right, "{driver}: {delta:?}\n{text}");
+            }
+        }
+    }
+}
+
+fn hundred_more(line: &str) -> String {
+    let (name, value) = line.rsplit_once(':').expect("a counter");
+    // A heading's value is the number of the queue.
+    let more = if name.ends_with('#') { 0 } else { 100 };
+    format!("{name}: {}", value.trim().parse::<u64>().expect("a number") + more)
 }

@@ -1,7 +1,7 @@
 //! What queueing theory and common sense say of a receive path, the model says, too.
 
 use super::plans::{NAPI, NS, US, mean_us, near, single_server, source};
-use rxlane_model::plan::{Application, Arrivals, Cost, Driver, Goal, Gro, Input, Moderation, Source};
+use rxlane_model::plan::{Application, Arrivals, Cost, Driver, Goal, Gro, Input, Moderation, Plan, Source};
 use rxlane_model::{Answer, Lost, SECOND, Time, run};
 use traffic::Popularity;
 
@@ -44,19 +44,49 @@ fn a_short_ring_loses_as_m_m_1_k_does() {
     }
 }
 
+#[track_caller]
+fn assert_falls(values: &[f64]) {
+    assert!(values.windows(2).all(|pair| pair[1] < pair[0]), "{values:?}");
+}
+
+#[track_caller]
+fn assert_rises(values: &[f64]) {
+    assert!(values.windows(2).all(|pair| pair[1] > pair[0]), "{values:?}");
+}
+
+/// Frames a second that reach their goal.
+fn received(answer: &Answer) -> f64 {
+    answer.traffic[0].delivered as f64 / answer.seconds()
+}
+
+/// A process on CPU 0 that reads what the source sends.
+fn with_reader(mut plan: Plan, socket: u32, batch: u32, frame: Time) -> Plan {
+    plan.applications.push(Application {
+        name: "reader".to_owned(),
+        cpu: Some(0),
+        socket,
+        batch,
+        call: 2 * US,
+        system: Cost { frame, byte: 0 },
+        user_call: 0,
+        user: Cost::default(),
+        next: Goal::Stack,
+    });
+    plan.sources[0].goal = Goal::Application(0);
+    plan
+}
+
 fn loss(answer: &Answer) -> f64 {
     answer.traffic[0].lost() as f64 / answer.traffic[0].offered as f64
 }
 
 #[test]
 fn a_deeper_ring_loses_less_and_a_higher_load_waits_longer() {
-    let losses: Vec<f64> =
-        [1, 2, 4, 8, 16, 64].map(|ring| loss(&run(single_server(US, US, false, ring, 500)))).into();
-    assert!(losses.windows(2).all(|pair| pair[1] < pair[0]), "{losses:?}");
-    let waits: Vec<f64> = [10.0, 5.0, 2.5, 1.6, 1.3, 1.1]
-        .map(|gap| mean_us(&run(single_server((gap * 1e6) as Time, US, false, 1 << 16, 500))))
-        .into();
-    assert!(waits.windows(2).all(|pair| pair[1] > pair[0]), "{waits:?}");
+    assert_falls(&[1, 2, 4, 8, 16, 64].map(|ring| loss(&run(single_server(US, US, false, ring, 500)))));
+    let wait = |gap, service| mean_us(&run(single_server(gap, service, false, 1 << 16, 500)));
+    assert_rises(&[10.0, 5.0, 2.5, 1.6, 1.3, 1.1].map(|gap| wait((gap * 1e6) as Time, US)));
+    // Costlier frames wait longer.
+    assert_rises(&[100, 300, 600, 900].map(|ns| wait(US, ns * NS)));
 }
 
 #[test]
@@ -67,11 +97,9 @@ fn a_longer_interval_means_fewer_interrupts_and_longer_waits() {
         run(plan)
     };
     let answers = [0, 10, 50, 200, 1000].map(of);
-    let rates: Vec<f64> =
-        answers.iter().map(|answer| answer.queues[0].interrupts as f64 / answer.seconds()).collect();
-    let waits: Vec<f64> = answers.iter().map(mean_us).collect();
-    assert!(rates.windows(2).all(|pair| pair[1] < pair[0]), "{rates:?}");
-    assert!(waits.windows(2).all(|pair| pair[1] > pair[0]), "{waits:?}");
+    let rates = answers.each_ref().map(|answer| answer.queues[0].interrupts as f64 / answer.seconds());
+    assert_falls(&rates);
+    assert_rises(&answers.each_ref().map(mean_us));
     near(rates[4], 1000.0, 0.01, "interrupts a second at 1,000 µs");
 }
 
@@ -85,8 +113,7 @@ fn delivered(driver: Driver, pps: u64) -> f64 {
     if driver == Driver::Interrupt {
         plan.inputs.push(Input { cpu: 0, depth: 50 });
     }
-    let answer = run(plan);
-    answer.traffic[0].delivered as f64 / answer.seconds()
+    received(&run(plan))
 }
 
 #[test]
@@ -103,22 +130,9 @@ fn interrupts_can_take_all_the_time_and_polls_cannot() {
 
 #[test]
 fn a_reader_keeps_half_of_the_cpu_where_soft_interrupts_would_take_all() {
-    let mut plan = single_server(US, 2 * US, false, 256, 1000);
-    plan.applications.push(Application {
-        name: "reader".to_owned(),
-        cpu: Some(0),
-        socket: 8192,
-        batch: 1,
-        call: 2 * US,
-        system: Cost::default(),
-        user_call: 0,
-        user: Cost::default(),
-        next: Goal::Stack,
-    });
-    plan.sources[0].goal = Goal::Application(0);
-    let answer = run(plan);
+    let answer = run(with_reader(single_server(US, 2 * US, false, 256, 1000), 8192, 1, 0));
     near(answer.cpus[0].softirq as f64, answer.duration as f64 / 2.0, 0.05, "soft interrupts");
-    near(answer.traffic[0].delivered as f64 / answer.seconds(), 250_000.0, 0.05, "received");
+    near(received(&answer), 250_000.0, 0.05, "received");
     assert!(answer.cpus[0].squeezes > 0);
 }
 
@@ -165,7 +179,7 @@ fn the_line_and_the_window_are_limits() {
         Arrivals::Window { frames: 4, back: 90 * US, retry: SECOND, acknowledgment: 0 };
     let answer = run(plan);
     assert_eq!(answer.traffic[0].lost(), 0);
-    let rate = answer.traffic[0].delivered as f64 / answer.seconds();
+    let rate = received(&answer);
     assert!(rate > 30_000.0 && rate < 41_000.0, "{rate}: four frames in 100 µs at most");
 }
 
@@ -189,50 +203,23 @@ fn handed_over(gap: u64, depth: u32, targets: u32) -> Answer {
 fn a_deeper_queue_behind_the_driver_loses_less_and_more_cpus_carry_more() {
     let losses: Vec<f64> = [1, 4, 16, 64, 1024].map(|depth| loss(&handed_over(1400 * NS, depth, 3))).into();
     assert!(losses.windows(2).all(|pair| pair[1] <= pair[0]) && losses[4] < losses[0] / 10.0, "{losses:?}");
-    let rates: Vec<f64> = [1, 2, 3, 4]
-        .map(|targets| {
-            let answer = handed_over(600 * NS, 256, targets);
-            answer.traffic[0].delivered as f64 / answer.seconds()
-        })
-        .into();
     // A CPU carries 250,000 packets a second.
-    for (targets, rate) in (1..).zip(&rates) {
-        near(*rate, 250_000.0 * f64::from(targets), 0.02, "received beyond saturation");
+    for targets in 1..=4 {
+        let rate = received(&handed_over(600 * NS, 256, targets));
+        near(rate, 250_000.0 * f64::from(targets), 0.02, "received beyond saturation");
     }
 }
 
 #[test]
-fn polls_carry_no_less_when_more_is_offered_and_costlier_frames_wait_longer() {
-    let rates: Vec<f64> =
-        [50_000, 100_000, 180_000, 250_000, 500_000, 2_000_000].map(|pps| delivered(NAPI, pps)).into();
+fn polls_carry_no_less_when_more_is_offered() {
+    let rates = [50_000, 100_000, 180_000, 250_000, 500_000, 2_000_000].map(|pps| delivered(NAPI, pps));
     assert!(rates.windows(2).all(|pair| pair[1] > pair[0] * 0.995), "{rates:?}");
-    let waits: Vec<f64> =
-        [100, 300, 600, 900].map(|ns| mean_us(&run(single_server(US, ns * NS, false, 1 << 16, 500)))).into();
-    assert!(waits.windows(2).all(|pair| pair[1] > pair[0]), "{waits:?}");
 }
 
 #[test]
 fn a_deeper_socket_loses_less() {
-    let losses: Vec<f64> = [1, 4, 16, 64]
-        .map(|socket| {
-            let mut plan = single_server(4 * US, US, false, 256, 500);
-            plan.applications.push(Application {
-                name: "reader".to_owned(),
-                cpu: Some(0),
-                socket,
-                batch: 4,
-                call: 2 * US,
-                system: Cost { frame: US, byte: 0 },
-                user_call: 0,
-                user: Cost::default(),
-                next: Goal::Stack,
-            });
-            plan.sources[0].goal = Goal::Application(0);
-            loss(&run(plan))
-        })
-        .into();
-    assert!(
-        losses.windows(2).all(|pair| pair[1] < pair[0] || pair[0] == 0.0) && losses[0] > 0.01,
-        "{losses:?}"
-    );
+    let losses = [1, 4, 16, 64]
+        .map(|socket| loss(&run(with_reader(single_server(4 * US, US, false, 256, 500), socket, 4, US))));
+    let falls = losses.windows(2).all(|pair| pair[1] < pair[0] || pair[0] == 0.0);
+    assert!(falls && losses[0] > 0.01, "{losses:?}");
 }
