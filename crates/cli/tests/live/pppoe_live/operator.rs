@@ -23,9 +23,9 @@ fn sessions_are_disconnected_one_by_one_and_all() {
     let text = |user: &str, field: &str| session(user)[field].as_str().expect("a text").to_owned();
     let (id, mac) = (text("alice", "id"), text("alice", "mac"));
     let cases: [(Vec<&str>, &str, [usize; 2]); 3] = [
-        (vec!["--id", &id], "1 session told", [1, 0]),
-        (vec!["--user", "bob"], "1 session told", [1, 1]),
-        (vec!["--mac", &mac], "2 sessions told", [2, 2]),
+        (vec!["--id", &id], "1 session: end requested", [1, 0]),
+        (vec!["--user", "bob"], "1 session: end requested", [1, 1]),
+        (vec!["--mac", &mac], "2 sessions: end requested", [2, 2]),
     ];
     for (by, expected, closed) in cases {
         disconnect(&by).is(&by, 0, expected);
@@ -40,7 +40,7 @@ fn sessions_are_disconnected_one_by_one_and_all() {
     disconnect(&["--address", &address]).ends(0);
     bob.hear(": open", 4);
     assert_eq!(alice.said().matches("closed").count(), 2);
-    disconnect(&["--all"]).says("2 sessions told");
+    disconnect(&["--all"]).says("2 sessions: end requested");
     alice.hear(": open", 4);
     for (by, expected) in [(["--id", &id], 1), (["--user", "nobody"], 1), (["--mac", "nonsense"], 2)] {
         disconnect(&by).is(&by, expected, "");
@@ -314,7 +314,7 @@ fn the_thread_that_answers_reads_no_secrets() {
     let before = read();
     for times in 1..=3 {
         serving.signal("USR1");
-        serving.hear("the secrets were read again: 20002 subscribers", times);
+        serving.hear("the secrets were read again: 20,002 subscribers", times);
     }
     let [serves, reads] = [0, 1].map(|thread| read()[thread] - before[thread]);
     assert!(reads >= 3 * length && serves < length, "{serves} and {reads} of {length} bytes");

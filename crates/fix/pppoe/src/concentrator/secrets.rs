@@ -136,7 +136,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Difference { subscribers, added, changed, removed, everybody } = *self;
         f.write_str(&plural(subscribers as u64, "subscriber"))?;
-        let counts = [(added, "new"), (changed, "changed"), (removed, "gone")];
+        let counts = [(added, "new"), (changed, "changed"), (removed, "removed")];
         let mut parts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
@@ -146,7 +146,7 @@ impl fmt::Display for Difference {
             Everybody::Same => None,
             Everybody::New => Some("new"),
             Everybody::Changed => Some("changed"),
-            Everybody::Gone => Some("gone"),
+            Everybody::Gone => Some("removed"),
         };
         parts.extend(everybody.map(|what| format!("everybody else (*) {what}")));
         if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }

@@ -218,11 +218,11 @@ fn what_changed_is_counted_wherever_it_stands() {
         ("# moved\nbob * b *\ncarol * c *\nalice * a *\n* * guest\n", "3 subscribers, nothing changed"),
         (
             "alice * x *\nbob * b 192.0.2.7\ndave * d *\n* * guest\n",
-            "3 subscribers (1 new, 2 changed, 1 gone)",
+            "3 subscribers (1 new, 2 changed, 1 removed)",
         ),
-        ("alice * a *\n", "1 subscriber (2 gone, everybody else (*) gone)"),
+        ("alice * a *\n", "1 subscriber (2 removed, everybody else (*) removed)"),
         ("alice * a *\nbob * b *\ncarol * c *\n* * other\n", "3 subscribers (everybody else (*) changed)"),
-        ("", "0 subscribers (3 gone, everybody else (*) gone)"),
+        ("", "0 subscribers (3 removed, everybody else (*) removed)"),
     ] {
         assert_eq!(pppd(now).difference(&before).to_string(), expected);
     }
