@@ -11,7 +11,7 @@
 //! let mut traffic = Scenario::named("pppoe")?.with_flows(2000).generate(1)?;
 //! for _ in 0..3 {
 //!     let frame = traffic.next_frame();
-//!     let seen = wire::dissect(wire::Link::Ethernet, frame.octets, frame.octets.len());
+//!     let seen = wire::dissect(wire::Link::Ethernet, frame.bytes, frame.bytes.len());
 //!     assert!(seen.error().is_none());
 //!     println!("{} ns: {} {:?}", frame.timestamp_ns, seen.stack(), seen.flow());
 //! }

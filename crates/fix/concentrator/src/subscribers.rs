@@ -9,7 +9,7 @@
 //!   link-local one of its interface identifier, or `::` where IPv6 asks neighbours about an address (RFC 4862 section 5.4.2).
 //!   What is wrong with a frame has a reason of its own ([`link::Dropped`]), and is counted for the session, too, once that
 //!   is known.
-//! * Frames of sessions that there are not are told ([`Registry::strays`]), so that their senders may be: at most
+//! * Frames of sessions that do not exist are kept for the control handler, so that their senders get a PADT: at most
 //!   64 until the next look.
 //! * Out: the longest prefix that has the destination says whose a packet is. One that is longer than its subscriber takes
 //!   becomes fragments or is told to its sender by ICMP, at most 1000 a second and worker.

@@ -135,7 +135,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 ///
-/// [`Error::NoInterface`]; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
+/// [`Error::Usage`] without such an interface; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
 /// no error: then [`Status::complete`] is false.
 pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
     let Named { interface, renamed } = named::named(Family::Steer, name)?;

@@ -9,7 +9,7 @@
 //! for delivery in coalescer.coalesce(ring) {
 //!     match delivery {
 //!         Delivery::Packet(packet) => {
-//!             let header = packet.header().octets();
+//!             let header = packet.header().bytes();
 //!             let pieces = std::iter::once(&header[..]).chain(packet.pieces());
 //!             // A caller in a hurry keeps the vector.
 //!             let pieces: Vec<_> = pieces.map(std::io::IoSlice::new).collect();

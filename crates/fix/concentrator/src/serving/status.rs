@@ -14,7 +14,7 @@ pub(super) const SCHEMA: &str = "rxlane.pppoe/1";
 /// A concentrator at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConcentratorStatus {
-    /// [`SCHEMA`].
+    /// Name and version of this format.
     pub schema: String,
     /// `open`.
     pub phase: String,

@@ -5,7 +5,7 @@
 //!
 //! * Nothing is kept of a PADI: what has to be known of it later goes out in the cookie and comes back.
 //! * A PADR is handed on ([`Answer::Request`]) only with a cookie that was made for this host at this place, not long ago
-//!   ([`super::cookie`]). Who has the table of sessions answers it by [`Request::confirm`] or [`Request::refuse`]; a request
+//!   (AC-Cookie). Who has the table of sessions answers it by [`Request::confirm`] or an error tag; a request
 //!   whose [`Request::cookie`] is that of a session which exists is the same one sent again, and gets the same PADS.
 //! * Nobody is answered faster than [`Limits`] allow, nor at a group's address. What is not answered is counted by its
 //!   reason ([`Reason`]).
