@@ -177,7 +177,7 @@ fn secrets_that_others_may_read_and_new_ones_are_told() {
         "[[subscriber]]\nuser = 'bob'\npassword = 'x'\n[[subscriber]]\nuser = 'carol'\npassword = 'y'\n",
     );
     serving.signal("USR1");
-    serving.hear("the secrets were read again: 2 subscribers (1 new, 1 changed, 1 gone)", 1);
+    serving.hear("the secrets were read again: 2 subscribers (1 new, 1 changed, 1 removed)", 1);
     serving.interrupted().ends(0);
 }
 

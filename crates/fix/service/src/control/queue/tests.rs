@@ -224,13 +224,15 @@ fn only_its_owner_can_connect_to_a_socket() {
         std::fs::metadata(path).expect("a socket").permissions().mode() & 0o777
     };
     assert_eq!(mode("one"), 0o600);
-    // What a careless umask would give to everybody.
-    let former = rustix::process::umask(rustix::fs::Mode::empty());
+    // What a careless umask would give to everybody; of this thread alone, since other tests make folders meanwhile.
     let (_stop, ask) = UnixStream::pair().expect("a pair");
-    let server = Server::new(&control.instances, "two", Arc::new(Handler), ask);
-    rustix::process::umask(former);
+    let careless = || {
+        kernel::process::unshare_file_system().expect("a umask of its own");
+        rustix::process::umask(rustix::fs::Mode::empty());
+        Server::new(&control.instances, "two", Arc::new(Handler), ask).expect("a socket")
+    };
+    let _server = thread::scope(|scope| scope.spawn(careless).join().expect("no panic"));
     assert_eq!(mode("two"), 0o600);
-    drop(server.expect("a socket"));
 }
 
 /// Attack: another user, where somebody opened folder and socket to all.
