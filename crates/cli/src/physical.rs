@@ -29,7 +29,7 @@ pub fn physical(name: &str, state: &StateDir) -> Vec<String> {
     lowest.into_iter().collect()
 }
 
-/// The only NIC below an interface, which the user is told of where it is another one; the name itself where nothing is known of
+/// The only NIC below an interface, which the user sees where it is another one; the name itself where nothing is known of
 /// it. Errors: several are below.
 pub fn meant(name: &str, state: &StateDir) -> anyhow::Result<String> {
     match physical(name, state).as_slice() {

@@ -40,9 +40,9 @@ use wire::emit::{Encapsulation, PppoeSession};
 const GOODBYE: Duration = Duration::from_secs(3);
 /// How often it is looked whether a script has ended.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the second network protocol has, from the first, until the session is told as it is.
+/// How long the second network protocol has, from the first, until the session is reported as it is.
 const BOTH: Duration = Duration::from_secs(3);
-/// Threads beside those that move packets, at most: the one that answers, name servers, what is told, signals.
+/// Threads beside those that move packets, at most: the one that answers, name servers, scripts, signals.
 const THREADS: usize = 7;
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -113,13 +113,13 @@ pub struct Connection {
     stop: UnixStream,
     heard: u64,
     opened: u64,
-    /// Whether it was told that a concentrator is looked for.
+    /// Whether the search for a concentrator was reported.
     has_looked: bool,
     after_kill: bool,
     over: Option<Over>,
     /// That packets are shorter than usual, and why.
     narrow: Option<String>,
-    /// When an open session is told at the latest.
+    /// When an open session is reported at the latest.
     tell_at: Option<Instant>,
     closing: Option<Instant>,
 }
@@ -203,7 +203,7 @@ impl Connection {
     pub fn run(mut self, tell: Tell<'_>) -> Result<Over, Error> {
         let result = self.keep(tell);
         if result.is_err() {
-            // The concentrator need not wait for echoes that never come. The first error is the one to be told.
+            // The concentrator need not wait for echoes that never come. The first error is the one to report.
             let _ = self.act(tell, |client, now, actions| {
                 client.close(now, &mut random, actions);
                 client.close(now, &mut random, actions);
@@ -323,7 +323,7 @@ impl Connection {
                 if end.is_requested() || self.closing.is_some() {
                     return Ok(());
                 }
-                // What is tried no more is told by what comes of `run`.
+                // What is tried no more is reported by what comes of `run`.
                 match self.start.config.reconnect.most {
                     Some(_) => self.over = Some(Over::Closed(end.to_string())),
                     None => tell(&Event::Closed(end.to_string())),

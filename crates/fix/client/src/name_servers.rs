@@ -79,7 +79,7 @@ impl NameServers {
         Ok(NameServers { orders, next, results, bell, last: None, ordered: 0, done: 0, trouble: None })
     }
 
-    /// Makes `servers` the machine's, told by the session of `interface`.
+    /// Makes `servers` the machine's, as the session of `interface` announced them.
     pub fn set(&mut self, interface: &str, servers: &[IpAddr]) {
         self.order(Order::Set { interface: interface.to_owned(), servers: servers.to_vec() });
     }
@@ -96,7 +96,7 @@ impl NameServers {
         self.last = Some(order.clone());
         let number = self.ordered + 1;
         let former = self.next.lock().unwrap_or_else(PoisonError::into_inner).replace((number, order));
-        // The thread was told of the former one, and looks yet.
+        // The thread got the former one, and looks yet.
         if former.is_some() || self.orders.send(()).is_ok() {
             self.ordered = number;
         }

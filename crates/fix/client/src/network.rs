@@ -69,8 +69,8 @@ pub struct Network {
     routes: Vec<DefaultRoute>,
     ipv4: Option<Ipv4>,
     ipv6: Option<Ipv6>,
-    told: Notice,
-    is_told: bool,
+    notice: Notice,
+    is_announced: bool,
     since: Instant,
     said: Vec<String>,
 }
@@ -105,7 +105,7 @@ impl Network {
             result
         };
         let thread = thread::Builder::new().name("packets".to_owned()).spawn(moves);
-        let told = Notice {
+        let notice = Notice {
             interface: request.name.clone(),
             parent: request.parent.clone(),
             peer: peer.name,
@@ -124,8 +124,8 @@ impl Network {
             routes: Vec::new(),
             ipv4: None,
             ipv6: None,
-            told,
-            is_told: false,
+            notice,
+            is_announced: false,
             since: Instant::now(),
             said: Vec::new(),
         })
@@ -149,19 +149,19 @@ impl Network {
     fn ipv4(&mut self, ipv4: &Ipv4, name_servers: Option<&mut NameServers>) -> Result<Vec<String>, Error> {
         let address = Address { local: ipv4.local.into(), prefix: 32, peer: ipv4.peer.map(IpAddr::from) };
         self.add(Family::Ipv4, address)?;
-        self.told.local = Some(ipv4.local.into());
-        self.told.remote = ipv4.peer.map(IpAddr::from);
-        self.told.dns = ipv4.dns.iter().flatten().map(|server| IpAddr::from(*server)).collect();
+        self.notice.local = Some(ipv4.local.into());
+        self.notice.remote = ipv4.peer.map(IpAddr::from);
+        self.notice.dns = ipv4.dns.iter().flatten().map(|server| IpAddr::from(*server)).collect();
         let mut said = Vec::new();
         said.extend(self.route(IpVersion::V4));
         if let Some(name_servers) = name_servers {
-            if self.told.dns.is_empty() {
+            if self.notice.dns.is_empty() {
                 said.push(
                     "the concentrator named no name servers: those of this machine stay as they are"
                         .to_owned(),
                 );
             } else {
-                name_servers.set(&self.request.name, &self.told.dns);
+                name_servers.set(&self.request.name, &self.notice.dns);
             }
         }
         Ok(said)
@@ -170,7 +170,7 @@ impl Network {
     fn ipv6(&mut self, ipv6: &Ipv6) -> Result<Vec<String>, Error> {
         let local = link_local(ipv6.local);
         self.add(Family::Ipv6, Address { local: local.into(), prefix: 64, peer: None })?;
-        self.told.link_local = Some((local.into(), link_local(ipv6.peer).into()));
+        self.notice.link_local = Some((local.into(), link_local(ipv6.peer).into()));
         Ok(self.route(IpVersion::V6).into_iter().collect())
     }
 
@@ -265,11 +265,11 @@ impl Network {
 
     /// Runs the script of a session that is up, once.
     pub fn run_up_script(&mut self, scripts: &mut Scripts) -> Option<String> {
-        if std::mem::replace(&mut self.is_told, true) {
+        if std::mem::replace(&mut self.is_announced, true) {
             return None;
         }
         let script = self.request.up_script.as_ref()?;
-        scripts.start(Occasion::Up, script, &self.told).err().map(|error| error.to_string())
+        scripts.start(Occasion::Up, script, &self.notice).err().map(|error| error.to_string())
     }
 
     /// Takes it all away; what went wrong, in sentences.
@@ -279,11 +279,11 @@ impl Network {
         if let Err(error) = self.end() {
             said.push(error.to_string());
         }
-        if let Some(script) = self.request.down_script.as_ref().filter(|_| self.is_told) {
+        if let Some(script) = self.request.down_script.as_ref().filter(|_| self.is_announced) {
             let seconds = self.since.elapsed().as_secs();
-            self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
+            self.notice.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
             said.extend(
-                scripts.start(Occasion::Down, script, &self.told).err().map(|error| error.to_string()),
+                scripts.start(Occasion::Down, script, &self.notice).err().map(|error| error.to_string()),
             );
         }
         said

@@ -1,7 +1,7 @@
 //! Looks who answers to PPPoE discovery on an interface, and how fast: the sockets and clocks of [`pppoe::discovery::probe`].
 //!
 //! One PADI a second goes out with the tags of the line. All discovery packets are looked at that come for this station or for
-//! all, whatever their tags, so that what is in another VLAN can be told; the interface is promiscuous meanwhile. Answers are
+//! all, whatever their tags, so that what is in another VLAN can be reported; the interface is promiscuous meanwhile. Answers are
 //! timed by when the kernel received them. No session is asked for, so that no concentrator has anything to remember.
 
 use crate::error::Error;

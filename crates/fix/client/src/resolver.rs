@@ -188,7 +188,7 @@ impl Note {
 }
 
 impl Resolver {
-    /// Makes `servers` the machine's, told by the session of `interface`.
+    /// Makes `servers` the machine's, as the session of `interface` announced them.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Resolver {
             Keeper::Resolvconf => {
                 let arguments = ["-a".to_owned(), resolver.label()];
                 run("resolvconf", arguments.into_iter(), &resolver.note.written).inspect_err(|_| {
-                    // How far it came nobody knows. The first error is the one to be told.
+                    // How far it came nobody knows. The first error is the one to report.
                     let _ = run("resolvconf", ["-d".to_owned(), resolver.label()].into_iter(), "");
                 })?;
             }

@@ -21,7 +21,7 @@ const WAITING: usize = 16;
 /// How long a script may take once another waits for its end, or the end of the program does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a script is told.
+/// What a script gets as its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
     /// `IFNAME`, first argument: the interface.
@@ -157,12 +157,12 @@ impl Scripts {
     /// # Errors
     ///
     /// Why this one does not run, or one that waited for its turn never will.
-    pub fn start(&mut self, occasion: Occasion, program: &Path, told: &Notice) -> Result<(), ScriptError> {
-        let script = Script { occasion, path: program.to_owned(), command: told.command(program) };
+    pub fn start(&mut self, occasion: Occasion, program: &Path, notice: &Notice) -> Result<(), ScriptError> {
+        let script = Script { occasion, path: program.to_owned(), command: notice.command(program) };
         if self.running.is_none() && self.waiting.is_empty() {
             return self.spawn(script);
         }
-        // A session that came and went meanwhile has nothing to be told of.
+        // A session that came and went meanwhile has no script to run.
         let is_for_nothing = self.waiting.back().is_some_and(|last| last.occasion == Occasion::Up);
         let mut dropped = if is_for_nothing { self.waiting.pop_back() } else { None };
         if dropped.is_none() || occasion == Occasion::Up {
@@ -255,7 +255,7 @@ mod tests {
             said.display()
         );
         let program = script(folder.path(), &text);
-        let told = Notice {
+        let notice = Notice {
             interface: "ppp0".to_owned(),
             parent: "eth0".to_owned(),
             local: "192.0.2.2".parse().ok(),
@@ -266,7 +266,7 @@ mod tests {
             ..Notice::default()
         };
         let mut scripts = Scripts::default();
-        scripts.start(Occasion::Up, &program, &told).expect("it runs");
+        scripts.start(Occasion::Up, &program, &notice).expect("it runs");
         assert_eq!(scripts.finish(), [""; 0]);
         let said = fs::read_to_string(said).expect("it ran");
         assert_eq!(
@@ -275,7 +275,7 @@ mod tests {
         );
     }
 
-    /// One that hangs until the other end of a pipe is opened: nobody waits for it, and sessions of meanwhile are not told.
+    /// One that hangs until the other end of a pipe is opened: nobody waits for it, and sessions of meanwhile get no script.
     #[test]
     fn a_script_that_takes_long_holds_nobody_up() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -285,14 +285,14 @@ mod tests {
         let text =
             format!("#!/bin/sh\ncat {}\necho $1 >> {}\n", path("fifo").display(), path("ran").display());
         let program = script(folder.path(), &text);
-        let told = |name: &str| Notice { interface: name.to_owned(), ..Notice::default() };
+        let notice = |name: &str| Notice { interface: name.to_owned(), ..Notice::default() };
         let mut scripts = Scripts::default();
-        scripts.start(Occasion::Down, &program, &told("one")).expect("it runs");
-        scripts.start(Occasion::Up, &program, &told("two")).expect("it waits");
+        scripts.start(Occasion::Down, &program, &notice("one")).expect("it runs");
+        scripts.start(Occasion::Up, &program, &notice("two")).expect("it waits");
         let error =
-            scripts.start(Occasion::Down, &program, &told("two")).expect_err("for nothing").to_string();
+            scripts.start(Occasion::Down, &program, &notice("two")).expect_err("for nothing").to_string();
         assert!(error.contains("was not run"), "{error}");
-        scripts.start(Occasion::Up, &program, &told("three")).expect("it waits");
+        scripts.start(Occasion::Up, &program, &notice("three")).expect("it waits");
         scripts.look().expect("it runs");
         assert_eq!(scripts.waiting.len(), 1);
         for _ in 0..2 {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_fails_or_is_none_is_told() {
+    fn a_script_that_fails_or_is_none_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = script(folder.path(), "#!/bin/sh\nexit 7\n");
         let mut scripts = Scripts::default();

@@ -21,7 +21,7 @@ pub struct Counters {
     pub(crate) super_packets: Count,
     deliveries: Count,
     delivered: Count,
-    /// Senders that were told that a packet is too long.
+    /// Senders that got an ICMP message about a packet that is too long.
     pub(crate) too_big: Count,
 }
 

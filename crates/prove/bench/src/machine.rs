@@ -116,7 +116,7 @@ impl Watched {
         (machine, device.and_then(|device| Some(*device.link.speed.as_ref()?.get())))
     }
 
-    /// What the machine did since this was called last, or since the beginning. Error: the interface is gone.
+    /// What the machine did since this was called last, or since the beginning. Error: the interface is removed.
     pub fn step(&mut self) -> Result<Usage, live::Error> {
         let mut latest = Vec::new();
         self.counters.sample(2, &mut latest)?;

@@ -178,7 +178,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// [`Withheld`]: it has been told, and this process goes on.
+    /// [`Withheld`]: the successor knows, and this process goes on.
     pub(crate) fn offer(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
         self.offered(snapshot, stop).inspect_err(|why| {
             let why = match why {
@@ -226,7 +226,7 @@ impl Successor {
 
 /// Tells whoever wants to take the sessions over that it cannot.
 pub(crate) fn refuse(mut stream: &UnixStream, why: &str) {
-    // A line has room in any socket, and who is gone need not be told.
+    // A line has room in any socket, and a process that has ended needs no answer.
     let _ = stream.write_all(format!("{}\n", Refused::line(why)).as_bytes());
 }
 
@@ -252,8 +252,8 @@ impl<'s> Predecessor<'s> {
         let (stream, pid) = sockets.connect(name)?;
         let talk = Talk::new(stream).map_err(|error| sockets.no_answer(name, error))?;
         let mut predecessor = Predecessor { sockets, name, pid, talk };
-        let told = predecessor.talk.say(BEGINS);
-        told.map_err(|error| sockets.no_answer(name, error))?;
+        let said = predecessor.talk.say(BEGINS);
+        said.map_err(|error| sockets.no_answer(name, error))?;
         match predecessor.answer()? {
             Some(snapshot) => Ok((predecessor, snapshot)),
             None => {

@@ -89,7 +89,7 @@ pub struct SubscriberStatus {
 /// What came of a request to disconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disconnected {
-    /// Sessions that were told to end; `None`: the request makes no sense.
+    /// Sessions whose end was requested; `None`: the request makes no sense.
     pub sessions: Option<usize>,
 }
 

@@ -246,7 +246,7 @@ impl<O: Copy> Incoming<O> {
 }
 
 fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
-    // That the parent went down is told once, instead of the frame, which would then be taken for the next one.
+    // That the parent went down is reported once, instead of the frame, which would then be taken for the next one.
     let _ = sockopt::socket_error(ring.socket());
     parent::receive(ring.socket(), buffer)
 }
@@ -343,8 +343,8 @@ fn take<F: Lines>(
             _ => false,
         };
     if is_taken {
-        let told = behind(header, before).bytes();
-        if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
+        let header = behind(header, before).bytes();
+        if write(tun, &[IoSlice::new(&header), IoSlice::new(packet)]).is_ok() {
             line.counters.delivered(1);
             line.counters.received.add(1, length as u64);
             return Ok(());

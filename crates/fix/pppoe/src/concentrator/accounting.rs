@@ -82,7 +82,7 @@ impl Ended {
         }
     }
 
-    /// What the host is told in the PADT.
+    /// The text of the PADT to the host.
     pub(super) fn for_host(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
             Ended::Ppp(_) | Ended::Host => return None,

@@ -26,7 +26,7 @@ struct Apart<'h> {
 }
 
 impl<O: Copy + Default> Outgoing<O> {
-    /// Makes fragments of at most `most` bytes of a packet or of each of its segments, or tells its sender.
+    /// Makes fragments of at most `most` bytes of a packet or of each of its segments, or sends its sender an ICMP message.
     #[expect(clippy::too_many_arguments, reason = "those of `segment`, and where to tell what")]
     pub(super) fn too_long<F: Lines<Owner = O>>(
         &mut self,
