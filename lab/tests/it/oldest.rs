@@ -17,12 +17,14 @@ fn refusal(output: &Output, status: i32) -> String {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn the_programs_for_older_kernels_steer() {
     let Some(guest) = oldest() else { return };
     spreads(&guest);
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn an_older_kernel_says_what_it_cannot_do() {
     let (Some(rxlane), Some(guest)) = (rxlane(), oldest()) else { return };
     let said = refusal(&steer(&guest, &rxlane, &format!("{UP} --rebalance")), 3);
@@ -37,6 +39,7 @@ fn an_older_kernel_says_what_it_cannot_do() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn a_limit_of_locked_memory_that_cannot_be_raised_is_named() {
     let (Some(rxlane), Some(guest)) = (rxlane(), oldest()) else { return };
     let limited = format!("prlimit --memlock=65536:65536 {rxlane} steer {UP}");
@@ -52,6 +55,7 @@ fn a_limit_of_locked_memory_that_cannot_be_raised_is_named() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn steering_does_not_need_the_types_of_the_kernel() {
     let (Some(rxlane), Some(guest)) = (rxlane(), oldest()) else { return };
     guest.sh("mount -t tmpfs none /sys/kernel/btf && [ ! -e /sys/kernel/btf/vmlinux ]").expect("no BTF");
@@ -63,6 +67,7 @@ fn steering_does_not_need_the_types_of_the_kernel() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn an_mtu_beyond_what_the_driver_takes_is_refused() {
     let (Some(rxlane), Some(guest)) = (rxlane(), oldest()) else { return };
     guest.sh("ip link set wan mtu 9000").expect("an MTU");

@@ -211,6 +211,7 @@ fn uptime(status: &Value) -> f64 {
 
 /// Shorter than the echoes take it is nothing, longer it is another session.
 #[test]
+#[ignore = "make nightly"]
 fn a_line_is_unplugged() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
