@@ -6,7 +6,7 @@ use crate::instructions::{self, Counts};
 use crate::machine::{Process, QEMU, Spec, adapter, machine, near};
 use crate::packages::{Cache, Extra, Series};
 use crate::port::Port;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -25,11 +25,13 @@ pub struct Lab {
     qemu: PathBuf,
     cache: Cache,
     agent: PathBuf,
+    /// Whether a kernel that is missing is fetched.
+    may_fetch: bool,
 }
 
 impl Lab {
-    /// The lab, where everything for it is there: QEMU, the agent, kernels and tools. Those are fetched only where
-    /// `RXLANE_REQUIRE` names `lab`; else `make lab` does so.
+    /// The lab, where everything for it is there: QEMU, the agent, tools and the kernel of most experiments. They and other kernels
+    /// are fetched only where `RXLANE_REQUIRE` names `lab`; else `make lab` does so.
     ///
     /// # Errors
     ///
@@ -46,7 +48,7 @@ impl Lab {
         testkit::require(FEATURE, Lab::probe())
     }
 
-    /// The lab; kernels and tools are fetched where they are missing.
+    /// The lab; tools and kernels are fetched where they are missing, a kernel when it is booted.
     ///
     /// # Errors
     ///
@@ -80,14 +82,13 @@ impl Lab {
         let agent = agent_program().map_err(|error| Missing(format!("{error:#}")))?;
         let cache = Cache::place();
         if may_fetch {
-            cache.fill().map_err(|error| Missing(format!("the lab cannot be prepared: {error:#}")))?;
+            let filled = cache.fill().and_then(|()| cache.fetch(Series::V6_12));
+            filled.map_err(|error| Missing(format!("the lab cannot be prepared: {error:#}")))?;
         }
-        let is_full =
-            cache.tools().is_some() && Series::ALL.iter().all(|series| cache.kernel(*series).is_some());
-        if !is_full {
+        if cache.tools().is_none() || cache.kernel(Series::V6_12).is_none() {
             return Err(Missing("the lab is not prepared (make lab fetches kernels and tools)".to_owned()));
         }
-        Ok(Lab { qemu, cache, agent })
+        Ok(Lab { qemu, cache, agent, may_fetch })
     }
 
     /// Boots a guest and waits until it answers. Where QEMU crashes or hangs before that, a line on standard error says
@@ -110,7 +111,11 @@ impl Lab {
     }
 
     fn start(&self, spec: &Spec) -> Result<Guest> {
-        let kernel = self.cache.kernel(spec.kernel).context("kernel")?;
+        let kernel = match self.cache.kernel(spec.kernel) {
+            Some(kernel) => kernel,
+            None if self.may_fetch => self.cache.fetch(spec.kernel)?,
+            None => bail!("no kernel {} (make lab fetches it)", spec.kernel),
+        };
         let folder =
             tempfile::Builder::new().prefix("rxlane-lab-").tempdir().context("folder of the guest")?;
         let path = |name: &str| folder.path().join(name);

@@ -77,23 +77,26 @@ pub enum Series {
     V6_1,
     /// That of Debian 12's backports.
     V6_12,
+    /// The newest of Debian 13's backports, which coalesces and segments PPPoE (7.2).
+    V7,
 }
 
 impl Series {
     /// All of them, oldest first.
-    pub const ALL: [Series; 3] = [Series::V5_10, Series::V6_1, Series::V6_12];
+    pub const ALL: [Series; 4] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7];
 
     /// The one that is called so.
     pub fn named(name: &str) -> Option<Series> {
         Series::ALL.into_iter().find(|series| series.name() == name)
     }
 
-    /// As in `6.12`.
+    /// As in `6.12`; `7` is any release of 7.
     pub const fn name(self) -> &'static str {
         match self {
             Series::V5_10 => "5.10",
             Series::V6_1 => "6.1",
             Series::V6_12 => "6.12",
+            Series::V7 => "7",
         }
     }
 
@@ -101,6 +104,7 @@ impl Series {
     const fn suite(self) -> Option<&'static str> {
         match self {
             Series::V5_10 => Some("bullseye"),
+            Series::V7 => Some("trixie-backports"),
             Series::V6_1 | Series::V6_12 => None,
         }
     }
@@ -159,19 +163,19 @@ impl Cache {
         let root = self.root.canonicalize().ok()?.join(format!("linux-{series}"));
         let modules = fs::read_dir(root.join("usr/lib/modules")).ok()?;
         let release = modules.flatten().find_map(|entry| entry.file_name().into_string().ok())?;
-        let image = root.join(format!("boot/vmlinuz-{release}"));
-        image.is_file().then_some(Kernel { release, image, root })
+        // Beside its modules since Debian 13's backports of Linux 7.
+        let images = [format!("boot/vmlinuz-{release}"), format!("usr/lib/modules/{release}/vmlinuz")];
+        let image = images.iter().map(|path| root.join(path)).find(|image| image.is_file())?;
+        Some(Kernel { release, image, root })
     }
 
-    /// Fetches and unpacks whatever is missing. Processes that do so at once wait for each other.
+    /// Fetches and unpacks the tools and extras that are missing. Processes that do so at once wait for each other.
     ///
     /// # Errors
     ///
     /// The folder cannot be written, apt knows no such package, a download or `tar` fails.
     pub fn fill(&self) -> Result<()> {
-        fs::create_dir_all(&self.root).with_context(|| format!("{}", self.root.display()))?;
-        let lock = File::create(self.root.join("lock")).context("lock of the cache")?;
-        lock.lock().context("lock of the cache")?;
+        let _lock = self.lock()?;
         if self.tools().is_none() {
             self.unpack("tools", &Apt::default(), &TOOLS.map(str::to_owned), |_| Ok(()))?;
         }
@@ -181,22 +185,39 @@ impl Cache {
                 self.unpack(&extra.folder(), &Apt::default(), &packages, |_| Ok(()))?;
             }
         }
-        for series in Series::ALL {
-            if self.kernel(series).is_none() {
-                let apt = match series.suite() {
-                    None => Apt::default(),
-                    Some(suite) => Apt::of_suite(suite, &self.root.join(format!("apt-{suite}")))?,
-                };
-                let shown = output(apt.command("apt-cache").args(["show", "linux-image-amd64"]))?;
-                let package = kernel_package(&shown, series).with_context(|| {
-                    format!(
-                        "apt knows no kernel {series} (make deps, as root, adds Debian's backports and reads its lists)"
-                    )
-                })?;
-                self.unpack(&format!("linux-{series}"), &apt, &[package], |root| self.index_modules(root))?;
-            }
-        }
         Ok(())
+    }
+
+    /// The kernel, fetched and unpacked where it is missing. Processes that do so at once wait for each other.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::fill`].
+    pub fn fetch(&self, series: Series) -> Result<Kernel> {
+        let _lock = self.lock()?;
+        if self.kernel(series).is_none() {
+            let apt = match series.suite() {
+                None => Apt::default(),
+                Some(suite) => Apt::of_suite(suite, &self.root.join(format!("apt-{suite}")))?,
+            };
+            let known = output(apt.command("apt-cache").args(["show", "linux-image-amd64"]))?;
+            let package = kernel_package(&known, series).with_context(|| {
+                format!("apt knows no kernel {series} (make deps, as root, adds Debian's backports and reads its lists)")
+            })?;
+            let depends = output(apt.command("apt-cache").args(["depends", &package]))?;
+            let packages: Vec<String> = parts(&depends).chain([package]).collect();
+            self.unpack(&format!("linux-{series}"), &apt, &packages, |root| self.index_modules(root))?;
+        }
+        self.kernel(series)
+            .with_context(|| format!("the packages of kernel {series} have no image or no modules"))
+    }
+
+    /// Held while something is fetched.
+    fn lock(&self) -> Result<File> {
+        fs::create_dir_all(&self.root).with_context(|| format!("{}", self.root.display()))?;
+        let lock = File::create(self.root.join("lock")).context("lock of the cache")?;
+        lock.lock().context("lock of the cache")?;
+        Ok(lock)
     }
 
     /// Packages into one folder, which appears under its name when it is complete.
@@ -272,9 +293,16 @@ fn extract(package: &Path, root: &Path) -> Result<()> {
 fn kernel_package(shown: &str, series: Series) -> Option<String> {
     let prefix = format!("linux-image-{series}.");
     let depends = shown.lines().filter_map(|line| line.strip_prefix("Depends: "));
-    let first = depends.filter_map(|line| line.split(',').next()).find(|one| one.starts_with(&prefix))?;
+    let first = depends.flat_map(|line| line.split(", ")).find(|one| one.starts_with(&prefix))?;
     let (name, version) = first.split_once(" (= ")?;
     Some(format!("{}={}", name.trim(), version.trim_end().strip_suffix(')')?))
+}
+
+/// The packages that hold the kernel and its modules where its own has neither (Debian 13), from what `apt-cache depends` says.
+fn parts(depends: &str) -> impl Iterator<Item = String> {
+    let names = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let prefixes = ["linux-base-", "linux-binary-", "linux-modules-"];
+    names.filter(move |name| prefixes.iter().any(|prefix| name.starts_with(prefix))).map(str::to_owned)
 }
 
 /// What a program printed.
@@ -309,6 +337,21 @@ mod tests {
         assert_eq!(
             kernel_package(SHOWN, Series::V6_12).as_deref(),
             Some("linux-image-6.12.95+deb12-amd64=6.12.95-1~bpo12+1")
+        );
+    }
+
+    #[test]
+    fn a_kernel_of_several_packages_has_all_of_them() {
+        let shown = "Depends: linux-base-amd64 (= 7.3.4-1), linux-image-7.3.4+deb13-amd64 (= 7.3.4-1), linux-modules-amd64 (= 7.3.4-1)\n";
+        assert_eq!(
+            kernel_package(shown, Series::V7).as_deref(),
+            Some("linux-image-7.3.4+deb13-amd64=7.3.4-1")
+        );
+        let depends = "linux-image-7.3.4\n |Depends: dracut\n  Depends: linux-base-7.3.4\n  Depends: linux-binary-7.3.4\n  \
+            Depends: linux-modules-7.3.4\n";
+        assert_eq!(
+            parts(depends).collect::<Vec<_>>(),
+            ["linux-base-7.3.4", "linux-binary-7.3.4", "linux-modules-7.3.4"]
         );
     }
 
