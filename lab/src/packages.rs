@@ -14,15 +14,18 @@ use std::process::{Command, Stdio};
 pub const CACHE: &str = "RXLANE_LAB_CACHE";
 
 /// What the guest's root has besides the machine's own files.
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 13] = [
     "bpftool",
     "busybox-static",
     "iperf3",
     "kmod",
     "libiperf0",
     "libkmod2",
+    "libnftables1",
+    "libnftnl11",
     "libpcap0.8",
     "libsctp1",
+    "nftables",
     "ppp",
     "pppoe",
 ];

@@ -1,0 +1,169 @@
+//! The ways in which packets spread over the router's CPUs, or cost it less.
+
+use crate::{forwarded, routed, vectors};
+use anyhow::{Context, Result};
+use rxlane_lab::Guest;
+use rxlane_lab::built::program;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const PINS: &str = "/sys/fs/bpf/work";
+
+/// How packets spread over the router's CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Off,
+    /// To the CPUs of this mask, by the kernel.
+    Rps(u32),
+    /// To all CPUs by the least program that can, this many of 256 buckets to CPU 0 and the others alike.
+    Least(u32),
+    /// By `rxlane steer up` to these CPUs; it samples the interface under load and chooses the shares.
+    Steer(String),
+    /// Established flows bypass the stack (`nft` flowtable over the physical devices).
+    Flowtable,
+    /// The interface coalesces nothing (`ethtool -K gro off`).
+    GroOff,
+    /// Both.
+    FlowtableGroOff,
+}
+
+impl Mode {
+    pub fn name(&self) -> String {
+        match self {
+            Mode::Off => "off".to_owned(),
+            Mode::Rps(mask) => format!("RPS, mask {mask:x}"),
+            Mode::Least(buckets) => format!("least, {buckets}/256 to CPU 0"),
+            Mode::Steer(cpus) => format!("rxlane, --cpus {cpus}"),
+            Mode::Flowtable => "flowtable".to_owned(),
+            Mode::GroOff => "GRO off".to_owned(),
+            Mode::FlowtableGroOff => "flowtable, GRO off".to_owned(),
+        }
+    }
+}
+
+/// What stays on the receiving CPU and what moves, for the weighted mode of the least program, which queues to its own
+/// CPU as to any other.
+const STAYS: f64 = 790.0;
+const MOVES: f64 = 6150.0;
+
+/// Those of the modes whose names contain the word that was given.
+pub fn selected(modes: Vec<Mode>) -> Vec<Mode> {
+    let word = std::env::args().nth(4).unwrap_or_default();
+    modes.into_iter().filter(|mode| mode.name().contains(&word)).collect()
+}
+
+/// All ways of spreading over `cpus` CPUs.
+pub fn spreading(cpus: usize) -> Vec<Mode> {
+    let (all, count) = ((1 << cpus) - 1, cpus as f64);
+    let weight = (MOVES - (count - 1.0) * STAYS) / (count * MOVES);
+    vec![
+        Mode::Off,
+        Mode::Rps(all),
+        Mode::Rps(all - 1),
+        Mode::Least(256 / cpus as u32),
+        Mode::Least((weight.max(0.0) * 256.0).round() as u32),
+        Mode::Least(0),
+        Mode::Steer(format!("0-{}", cpus - 1)),
+        Mode::Steer(format!("1-{}", cpus - 1)),
+        // Nothing moves: what a frame costs that is its own CPU's.
+        Mode::Steer("0".to_owned()),
+    ]
+}
+
+pub fn enter(guest: &Guest, name: &str, mode: &Mode, cpus: usize) -> Result<()> {
+    match mode {
+        Mode::Off => Ok(()),
+        Mode::Rps(mask) => rps(guest, name, *mask),
+        Mode::Least(buckets) => least(guest, name, *buckets, cpus),
+        Mode::Steer(cpus) => steer(guest, name, cpus),
+        Mode::Flowtable => flowtable(guest, true),
+        Mode::GroOff => gro(guest, name, false),
+        Mode::FlowtableGroOff => gro(guest, name, false).and_then(|()| flowtable(guest, true)),
+    }
+}
+
+pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
+    match mode {
+        Mode::Off => Ok(()),
+        Mode::Rps(_) => rps(guest, name, 0),
+        Mode::Flowtable => flowtable(guest, false),
+        Mode::GroOff => gro(guest, name, true),
+        Mode::FlowtableGroOff => gro(guest, name, true).and_then(|()| flowtable(guest, false)),
+        Mode::Least(_) | Mode::Steer(_) => {
+            let down = match mode {
+                Mode::Steer(_) => format!("{} steer down {name} >/dev/null", program("rxlane")?.display()),
+                _ => format!("ip link set {name} xdpdrv off; rm -rf {PINS}"),
+            };
+            guest.sh(&down)?;
+            guest.await_carrier(name)?;
+            vectors(guest, name, 0)
+        }
+    }
+}
+
+fn rps(guest: &Guest, name: &str, mask: u32) -> Result<()> {
+    guest
+        .sh(&format!("for file in /sys/class/net/{name}/queues/rx-*/rps_cpus; do echo {mask:x} >$file; done"))
+        .map(drop)
+}
+
+fn least(guest: &Guest, name: &str, first: u32, cpus: usize) -> Result<()> {
+    let mut script = format!("mkdir {PINS}; bpftool prog loadall /tmp/redirect.o {PINS} pinmaps {PINS}\n");
+    for cpu in 0..cpus {
+        // Queue of 2048 frames, no program behind it.
+        script.push_str(&format!(
+            "bpftool map update pinned {PINS}/CPUS key {cpu} 0 0 0 value 0 8 0 0 0 0 0 0\n"
+        ));
+    }
+    let mut batch = String::new();
+    for bucket in 0..256 {
+        let cpu = if bucket < first { 0 } else { 1 + bucket % (cpus as u32 - 1) };
+        batch.push_str(&format!("map update pinned {PINS}/BUCKETS key {bucket} 0 0 0 value {cpu} 0 0 0\n"));
+    }
+    guest.write("/tmp/buckets", batch.as_bytes())?;
+    script.push_str(&format!(
+        "bpftool batch file /tmp/buckets >/dev/null; bpftool net attach xdpdrv pinned {PINS}/steer dev {name}\n"
+    ));
+    guest.sh(&script)?;
+    guest.await_carrier(name)?;
+    vectors(guest, name, 0)
+}
+
+/// Buckets by CPU, as `rxlane steer up` chooses them while the interface is in use.
+fn steer(guest: &Guest, name: &str, cpus: &str) -> Result<()> {
+    let command =
+        format!("{} steer up {name} --cpus {cpus} --classes pppoe --seconds 3", program("rxlane")?.display());
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        if let Ok(port) = guest.port(name) {
+            let (frames, done) = (forwarded::pppoe(guest, 1400), &done);
+            scope.spawn(move || -> Result<()> {
+                let frames = frames?;
+                while !done.load(Ordering::Relaxed) {
+                    port.inject(&frames[..200], 1000)?;
+                }
+                Ok(())
+            });
+        }
+        let said = guest.sh(&command);
+        done.store(true, Ordering::Relaxed);
+        said.map(drop)
+    })?;
+    guest.await_carrier(name)?;
+    vectors(guest, name, 0)?;
+    let shares = guest.sh(&format!("{} steer status {name} --json", program("rxlane")?.display()))?;
+    let status: serde_json::Value = serde_json::from_str(&shares)?;
+    let rows = status["cpus"].as_array().context("no CPUs")?;
+    let buckets: Vec<String> = rows.iter().map(|row| format!("{}: {}", row["cpu"], row["buckets"])).collect();
+    println!("  buckets of CPU {}", buckets.join(", "));
+    Ok(())
+}
+
+fn gro(guest: &Guest, name: &str, is_on: bool) -> Result<()> {
+    guest.sh(&format!("ethtool -K {name} gro {}", if is_on { "on" } else { "off" })).map(drop)
+}
+
+/// The rules of `routed`, with the flowtable or without.
+fn flowtable(guest: &Guest, is_on: bool) -> Result<()> {
+    routed::rules(guest, is_on)
+}
