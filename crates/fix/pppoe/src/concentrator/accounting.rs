@@ -47,7 +47,7 @@ pub enum Ended {
     /// Who the subscriber is, or what they may have, was not enough.
     #[error("the subscriber was refused: {0}")]
     Refused(Refusal),
-    /// While nobody here was ending it.
+    /// Neither end was terminating it.
     #[error("the host ended the session (PADT)")]
     Host,
     /// They may not have more sessions.

@@ -207,10 +207,13 @@ impl Concentrator {
         self.end(turn, slot, cause);
     }
 
-    /// Ends a session whose host has sent a PADT; for what it was being ended for before, if it was.
+    /// Ends a session whose host has sent a PADT. If either end was terminating it already, the PADT stands in for what was
+    /// still to come, and the cause is that of the termination.
     pub(super) fn end_by_host(&mut self, turn: &mut Turn<'_>, slot: u32) {
-        let requested = self.table.get_mut(slot).and_then(|entry| entry.closing.take());
-        self.remove(turn, slot, requested.unwrap_or(Ended::Host));
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        let terminated = || entry.session.ending().cloned().map(Ended::Ppp);
+        let cause = entry.closing.take().or_else(terminated).unwrap_or(Ended::Host);
+        self.remove(turn, slot, cause);
     }
 
     /// Ends a session with a PADT.

@@ -62,7 +62,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert!(
         matches!(
             &events[..],
-            [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Host), last)]
+            [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Ppp(Closed::PeerEnded { .. })), last)]
                 if *none == Traffic::default() && *one == traffic && *two == traffic && *last == traffic
         ),
         "{events:?}"

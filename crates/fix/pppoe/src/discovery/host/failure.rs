@@ -4,7 +4,7 @@ use super::Config;
 use crate::discovery::complaint::Complaint;
 use crate::discovery::message::TooLong;
 use crate::discovery::offer::Offer;
-use format::{Quotable, plural};
+use format::{Quotable, plural, quoted};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,9 +114,9 @@ fn silent(config: &Config) -> String {
     )
 }
 
-/// The interface as a command is to name it.
-fn interface(config: &Config) -> &str {
-    if config.interface.is_empty() { "IFACE" } else { &config.interface }
+/// The interface as an argument of a command.
+fn interface(config: &Config) -> String {
+    if config.interface.is_empty() { "IFACE".to_owned() } else { quoted(&config.interface) }
 }
 
 /// Which tags the line may want instead of those that it was tried with.

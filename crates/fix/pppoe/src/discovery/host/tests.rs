@@ -174,6 +174,8 @@ fn waiting_doubles_until_it_is_given_up() {
         Failure::NoOffer { config, sent: 6, waited: Duration::from_secs(47), ignored }.to_string()
     };
     assert!(said(&config).contains("(`rxlane pppoe discover wan0 --vlan 7`; many do)"), "{}", said(&config));
+    let hostile = Config { interface: "a;reboot".to_owned(), ..Config::default() };
+    assert!(said(&hostile).contains("`rxlane pppoe discover 'a;reboot' --vlan 7`"), "{}", said(&hostile));
     let tagged = Config { vlans: Vlans::of([tag]).expect("one"), ..config.clone() };
     let told = said(&tagged);
     assert!(told.contains("another VLAN tag than q:7, or none") && !told.contains("--vlan 7"), "{told}");
