@@ -50,7 +50,7 @@ impl Watch {
                 Action::Down(Family::Ipv6) => assert!(std::mem::replace(&mut self.up[1], false)),
                 Action::Authenticate(claim) => self.claims.push(claim),
                 Action::Phase(_) => {}
-                Action::Remark(remark) => assert!(!remark.to_string().chars().any(char::is_control)),
+                Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
                 Action::Closed(closed) => {
                     assert!(!closed.to_string().chars().any(char::is_control));
                     self.over = true;

@@ -192,7 +192,7 @@ impl World {
                     assert!(!end.to_string().chars().any(char::is_control));
                 }
                 Action::Waits(wait) => assert!(wait <= Reconnect::DEFAULT.longest),
-                Action::Remark(remark) => assert!(!remark.to_string().chars().any(char::is_control)),
+                Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
                 Action::Ended => assert_eq!(self.client.deadline(), None),
             }
         }

@@ -7,7 +7,7 @@
 
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;
-use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Id, Snapshot, Target, Turn};
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Id, Snapshot, Target, Step};
 use rxlane_pppoe::discovery::concentrator::Arrival;
 use rxlane_pppoe::discovery::message::{Builder, Message, padt};
 use rxlane_pppoe::discovery::place::Place;
@@ -118,8 +118,8 @@ impl World {
             6 => self.restart(),
             7 => {
                 let target = if which % 2 == 0 { Target::All } else { Target::User(b"u0") };
-                self.act(|concentrator, turn| {
-                    concentrator.disconnect(turn, target);
+                self.act(|concentrator, step| {
+                    concentrator.disconnect(step, target);
                 });
             }
             8 => {
@@ -128,8 +128,8 @@ impl World {
                     .concentrator
                     .reload(Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets"));
                 for (id, _) in reloaded.disagreeing {
-                    self.act(|concentrator, turn| {
-                        concentrator.disconnect(turn, Target::Id(id));
+                    self.act(|concentrator, step| {
+                        concentrator.disconnect(step, Target::Id(id));
                     });
                 }
             }
@@ -148,8 +148,8 @@ impl World {
         let is_padi = stage == Stage::Discovery && payload.get(1) == Some(&Code::PADI.0);
         let destination = if is_padi { MacAddress::BROADCAST } else { OWN };
         let packet = Packet { source, destination, payload };
-        let arrival = Arrival { place, own: OWN, room: u16::MAX, packet };
-        self.act(|concentrator, turn| concentrator.receive(turn, stage, &arrival))
+        let arrival = Arrival { place, own: OWN, max_payload: u16::MAX, packet };
+        self.act(|concentrator, step| concentrator.receive(step, stage, &arrival))
     }
 
     fn discover(&mut self, host: usize) {
@@ -167,12 +167,12 @@ impl World {
         }
     }
 
-    fn act(&mut self, act: impl FnOnce(&mut Concentrator, &mut Turn<'_>)) -> Vec<Vec<u8>> {
+    fn act(&mut self, act: impl FnOnce(&mut Concentrator, &mut Step<'_>)) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         let World { concentrator, now, seed, .. } = self;
         let mut random = random(seed);
         let traffic = &mut |_: Id| Traffic { sent_octets: u64::MAX, ..Traffic::default() };
-        act(concentrator, &mut Turn { now: *now, random: &mut random, traffic, actions: &mut out });
+        act(concentrator, &mut Step { now: *now, random: &mut random, traffic, actions: &mut out });
         drop(random);
         let mut discovery = Vec::new();
         for action in out {
@@ -196,7 +196,7 @@ impl World {
                     assert!(!self.installed.contains_key(&end.id) && !end.cause.to_string().is_empty());
                     self.ended += 1;
                 }
-                Action::Remark(remark) => assert!(!remark.to_string().chars().any(char::is_control)),
+                Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
                 Action::Account(_) => {}
             }
         }
@@ -207,10 +207,10 @@ impl World {
         let end = self.now + time;
         while let Some(next) = self.concentrator.deadline().filter(|next| *next <= end) {
             self.now = self.now.max(next);
-            self.act(|concentrator, turn| concentrator.tick(turn));
+            self.act(|concentrator, step| concentrator.tick(step));
             assert!(
                 self.concentrator.deadline().is_none_or(|next| next > self.now),
-                "nothing is due behind a turn"
+                "nothing is due behind a step"
             );
         }
         self.now = end;
@@ -219,7 +219,7 @@ impl World {
     /// Another process goes on with what there is.
     fn restart(&mut self) {
         let mut snapshot = None;
-        self.act(|concentrator, turn| snapshot = Some(concentrator.snapshot(turn)));
+        self.act(|concentrator, step| snapshot = Some(concentrator.snapshot(step)));
         let text = serde_json::to_string(&snapshot).expect("JSON");
         let snapshot: Snapshot = serde_json::from_str(&text).expect("a snapshot");
         let open = snapshot.len();
@@ -229,8 +229,8 @@ impl World {
             .expect("a configuration");
         self.installed.clear();
         (self.confirmed, self.ended) = (all, 0);
-        self.act(|concentrator, turn| {
-            let restored = concentrator.restore(turn, snapshot, Duration::ZERO).expect("this version");
+        self.act(|concentrator, step| {
+            let restored = concentrator.restore(step, snapshot, Duration::ZERO).expect("this version");
             assert!(restored.sessions <= open && (restored.sessions + restored.ended) as u64 == all);
         });
         self.confirmed -= self.concentrator.counters().confirmed;

@@ -147,7 +147,7 @@ impl Machines {
     }
 
     fn to_concentrator(&mut self, packet: Packet<'_>) {
-        let arrival = Arrival { place: Place::default(), own: OWN, room: u16::MAX, packet };
+        let arrival = Arrival { place: Place::default(), own: OWN, max_payload: u16::MAX, packet };
         let drawn = &mut self.drawn;
         match self.concentrator.receive(self.now, &arrival, &mut |octets: &mut [u8]| fill(drawn, octets)) {
             Answer::Ignored(_) => {}

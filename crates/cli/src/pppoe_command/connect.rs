@@ -242,7 +242,7 @@ impl Speaker<'_> {
     fn text(&mut self, event: &Event) -> String {
         let mark = |style, word| self.out.styled(style, word);
         match event {
-            Event::Remark(text) => format!("{}: {}\n", mark(POOR, "note"), printable(text)),
+            Event::Notice(text) => format!("{}: {}\n", mark(POOR, "note"), printable(text)),
             // Who started it into the background reads a terminal, or wants to know what came of it alone.
             Event::Looking { .. } if self.leaving.is_some() && !io::stdout().is_terminal() => String::new(),
             Event::Looking { parent, most } => {
@@ -275,14 +275,14 @@ impl Speaker<'_> {
         if !is_heard && stays {
             // The log takes nothing any more, and would hold up what is said on standard error, too.
             std::process::exit(match ended {
-                Ok(Over::Asked) => 0,
+                Ok(Over::Requested) => 0,
                 Ok(_) => 1,
                 Err(_) => 3,
             });
         }
         match ended {
             Err(error) => Err(error.into()),
-            Ok(Over::Asked) => {
+            Ok(Over::Requested) => {
                 if is_heard {
                     let name = &self.name;
                     let title = match self.is_ready {
@@ -315,7 +315,7 @@ fn trying(name: &str) -> String {
 
 fn reason(name: &str, over: &Over) -> String {
     match over {
-        Over::Asked => String::new(),
+        Over::Requested => String::new(),
         Over::Closed(why) => why.clone(),
         Over::ParentRemoved => {
             "the interface with the line was removed, or went to another network namespace".to_owned()

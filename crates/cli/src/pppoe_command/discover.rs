@@ -63,7 +63,7 @@ impl DiscoverArguments {
         };
         wanted.check().map_err(|error| anyhow!("--service: {error}"))?;
         let time = Duration::from_secs(self.seconds);
-        let probe = probe::look(&parent, vlans, question, time, &mut random)?;
+        let probe = probe::run(&parent, vlans, question, time, &mut random)?;
         let report = Report::new(&self, &parent, vlans, &probe);
         out.show(self.json, &report, |out, report| report.print(out))?;
         Ok(if report.is_answered() { Outcome::Success } else { Outcome::Negative })

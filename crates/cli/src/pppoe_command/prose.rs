@@ -15,11 +15,11 @@ pub fn sentence(event: &Event) -> Option<String> {
             let user = behind_space(&end.user);
             format!("{} {} session {:#06x}{user}: {}", end.station, end.place, end.number, end.cause)
         }
-        Event::Machine(remark) => remark.to_string(),
+        Event::Machine(notice) => notice.to_string(),
         Event::Parent { name, change } => parent(name, change),
-        Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed } => format!(
+        Event::ShorterBehindTags { parent, parent_mtu, most, requested, needed } => format!(
             "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} bytes at most, and shorter behind \
-             more; `ip link set {quoted_parent} mtu {needed}` makes room for {wanted}",
+             more; `ip link set {quoted_parent} mtu {needed}` makes room for {requested}",
             quoted_parent = quoted(parent)
         ),
         Event::SecretsRead(difference) => format!("the secrets were read again: {difference}"),
@@ -87,9 +87,9 @@ fn takeover(what: &Takeover) -> String {
             why.at_the_end()
         ),
         Takeover::Unclaimed(why) => why.to_string(),
-        Takeover::Unnamed { own, wanted, why } => {
-            format!("the interface of the subscribers is named {own} and not {wanted}: {why}")
+        Takeover::Unnamed { own, requested, why } => {
+            format!("the interface of the subscribers is named {own} and not {requested}: {why}")
         }
-        Takeover::Unasked(why) => format!("nobody can ask this process: {why}"),
+        Takeover::Unreachable(why) => format!("nobody can ask this process: {why}"),
     }
 }

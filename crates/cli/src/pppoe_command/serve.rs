@@ -405,7 +405,7 @@ impl ServeArguments {
 
     fn ended(&self, out: &mut Output, over: Over) -> CommandResult {
         let text = match over {
-            Over::Asked => format!("{} serves no more.", self.name),
+            Over::Requested => format!("{} serves no more.", self.name),
             Over::HandedOver => "Another process goes on with the sessions.".to_owned(),
             Over::Orphaned => {
                 complain(
@@ -450,7 +450,7 @@ fn taken_over(restored: &Restored) -> String {
 struct Speaker {
     voice: Voice,
     accounts: Option<Accounts>,
-    /// The first remarks of a process that goes to the background, until it is there.
+    /// The first notices of a process that goes to the background, until it is there.
     early: RefCell<Option<Vec<String>>>,
 }
 

@@ -91,7 +91,7 @@ fn answer(concentrators: Vec<(&str, Config)>, stop: &AtomicBool, ready: &AtomicB
                         payload: frame.payload,
                     };
                     let place = Place { port: interface, vlans: frame.vlans };
-                    let arrival = Arrival { place, own, room: u16::MAX, packet };
+                    let arrival = Arrival { place, own, max_payload: u16::MAX, packet };
                     if let Answer::Offer(payload) = concentrator.receive(begin.elapsed(), &arrival, random) {
                         offers.push((frame.source, frame.vlans, payload));
                     }

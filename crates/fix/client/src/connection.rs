@@ -24,7 +24,7 @@ use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::{Family, Role};
-use preparation::{expect_free, framed, room};
+use preparation::{expect_free, fit_parent, framed};
 use service::Instances;
 use service::control::Server;
 use service::event_loop::ready;
@@ -39,7 +39,7 @@ use wire::emit::{Encapsulation, PppoeSession};
 /// How long the goodbye may take: Terminate-Request, its answer, PADT.
 const GOODBYE: Duration = Duration::from_secs(3);
 /// How often it is looked whether a script has ended.
-const LOOK: Duration = Duration::from_secs(1);
+const REAP: Duration = Duration::from_secs(1);
 /// How long the second network protocol has, from the first, until the session is reported as it is.
 const BOTH: Duration = Duration::from_secs(3);
 /// Threads beside those that move packets, at most: the one that answers, name servers, scripts, signals.
@@ -52,7 +52,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub struct Start {
     pub request: Request,
     pub tags: Encapsulation,
-    /// Whether the largest payload in `config` was asked for; if not, it is lowered to what has room.
+    /// Whether the largest payload in `config` was requested; if not, it is lowered to what has room.
     pub has_mtu: bool,
     pub user: Option<String>,
     pub config: Config,
@@ -77,13 +77,13 @@ pub enum Event {
     },
     /// A session, or a try, is over, and another try follows: why, and what to do about it.
     Closed(String),
-    Remark(String),
+    Notice(String),
 }
 
 /// Why a client ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
-    Asked,
+    Requested,
     /// It was not to try again: why the session or the try ended.
     Closed(String),
     /// The interface with the line was removed, or went to another network namespace.
@@ -120,12 +120,12 @@ pub struct Connection {
     /// That packets are shorter than usual, and why.
     narrow: Option<String>,
     /// When an open session is reported at the latest.
-    tell_at: Option<Instant>,
+    report_at: Option<Instant>,
     closing: Option<Instant>,
 }
 
 /// Where events go.
-type Tell<'a> = &'a mut dyn FnMut(&Event);
+type Report<'a> = &'a mut dyn FnMut(&Event);
 
 impl Connection {
     /// Begins in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the other end
@@ -152,7 +152,7 @@ impl Connection {
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&request.parent)?;
         let own = parent.mac.unwrap_or_default();
-        let narrow = room(&mut start, &parent)?;
+        let narrow = fit_parent(&mut start, &parent)?;
         memory::expect(THREADS * memory::THREAD + start.request.means.memory())?;
         let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
         start.config.discovery.interface.clone_from(&parent.name);
@@ -192,7 +192,7 @@ impl Connection {
             after_kill,
             over: None,
             narrow,
-            tell_at: None,
+            report_at: None,
             closing: None,
         };
         connection.note();
@@ -200,20 +200,20 @@ impl Connection {
     }
 
     /// Keeps a session until the end.
-    pub fn run(mut self, tell: Tell<'_>) -> Result<Over, Error> {
-        let result = self.keep(tell);
+    pub fn run(mut self, report: Report<'_>) -> Result<Over, Error> {
+        let result = self.keep(report);
         if result.is_err() {
             // The concentrator need not wait for echoes that never come. The first error is the one to report.
-            let _ = self.act(tell, |client, now, actions| {
+            let _ = self.act(report, |client, now, actions| {
                 client.close(now, &mut random, actions);
                 client.close(now, &mut random, actions);
             });
         }
-        self.close(tell);
+        self.close(report);
         if let Some(name_servers) = self.name_servers.take() {
-            name_servers.finish().into_iter().for_each(|text| tell(&Event::Remark(text)));
+            name_servers.finish().into_iter().for_each(|text| report(&Event::Notice(text)));
         }
-        self.scripts.finish().into_iter().for_each(|text| tell(&Event::Remark(text)));
+        self.scripts.finish().into_iter().for_each(|text| report(&Event::Notice(text)));
         let waiting = self.server.close();
         drop(self);
         // Who waits for the end may bring the same up again.
@@ -221,49 +221,49 @@ impl Connection {
         result
     }
 
-    fn keep(&mut self, tell: Tell<'_>) -> Result<Over, Error> {
+    fn keep(&mut self, report: Report<'_>) -> Result<Over, Error> {
         if let Some(text) = self.narrow.take() {
-            tell(&Event::Remark(text));
+            report(&Event::Notice(text));
         }
         if !self.parent.works() {
             let name = &self.start.request.parent;
-            tell(&Event::Remark(format!(
+            report(&Event::Notice(format!(
                 "{name} is down, or its cable has no carrier: the first try is when it is up"
             )));
-            self.act(tell, |client, now, actions| client.line(now, false, &mut random, actions))?;
+            self.act(report, |client, now, actions| client.line(now, false, &mut random, actions))?;
         }
-        self.act(tell, |client, now, actions| client.start(now, &mut random, actions))?;
+        self.act(report, |client, now, actions| client.start(now, &mut random, actions))?;
         loop {
             if let Some(over) = self.over.take() {
                 return Ok(over);
             }
             if self.closing.is_some_and(|until| Instant::now() >= until) {
-                return Ok(Over::Asked);
+                return Ok(Over::Requested);
             }
             let [received, changed, stopped, ended, named] = self.wait()?;
             if stopped && self.closing.is_none() {
                 self.closing = Some(Instant::now() + GOODBYE);
-                self.act(tell, |client, now, actions| client.close(now, &mut random, actions))?;
+                self.act(report, |client, now, actions| client.close(now, &mut random, actions))?;
             }
             if changed {
-                self.changed(tell)?;
+                self.changed(report)?;
             }
             if ended {
-                self.ended(tell)?;
+                self.ended(report)?;
             }
             if received {
-                self.receive(tell)?;
+                self.receive(report)?;
             }
             if named && let Some(name_servers) = &mut self.name_servers {
-                name_servers.said().into_iter().for_each(|text| tell(&Event::Remark(text)));
+                name_servers.said().into_iter().for_each(|text| report(&Event::Notice(text)));
                 self.note();
             }
-            if let Err(error) = self.scripts.look() {
-                tell(&Event::Remark(error.to_string()));
+            if let Err(error) = self.scripts.reap() {
+                report(&Event::Notice(error.to_string()));
             }
-            self.tell_open(tell);
+            self.report_open(report);
             // Last, so that nothing stands between an Echo-Request and waiting for its reply.
-            self.tick(tell)?;
+            self.tick(report)?;
         }
     }
 
@@ -273,11 +273,11 @@ impl Connection {
         if let Some(deadline) = self.client.deadline() {
             wait = wait.min(deadline.saturating_sub(self.clock.now()));
         }
-        if let Some(until) = self.closing.into_iter().chain(self.tell_at).min() {
+        if let Some(until) = self.closing.into_iter().chain(self.report_at).min() {
             wait = wait.min(until.saturating_duration_since(Instant::now()));
         }
         if self.scripts.is_running() {
-            wait = wait.min(LOOK);
+            wait = wait.min(REAP);
         }
         let sources = [
             Some(self.socket.as_fd()),
@@ -294,14 +294,14 @@ impl Connection {
     /// Has the client do something, and does what comes of it.
     fn act(
         &mut self,
-        tell: Tell<'_>,
+        report: Report<'_>,
         with: impl FnOnce(&mut Client, Time, &mut Vec<Action>),
     ) -> Result<(), Error> {
         let mut actions = Vec::new();
         with(&mut self.client, self.clock.now(), &mut actions);
         let is_news = !actions.is_empty();
         for action in actions {
-            self.carry_out(action, tell)?;
+            self.carry_out(action, report)?;
         }
         if is_news {
             self.note();
@@ -309,16 +309,16 @@ impl Connection {
         Ok(())
     }
 
-    fn carry_out(&mut self, action: Action, tell: Tell<'_>) -> Result<(), Error> {
+    fn carry_out(&mut self, action: Action, report: Report<'_>) -> Result<(), Error> {
         match action {
             Action::Send { stage, destination, payload } => {
                 // What the line does not take is sent again, as what gets lost on it.
                 let _ = self.socket.send(destination, self.vlans, stage, &payload);
             }
-            Action::Opened(opened) => self.open(&opened, tell)?,
-            Action::Changed(opened) => self.change(&opened, tell)?,
+            Action::Opened(opened) => self.open(&opened, report)?,
+            Action::Changed(opened) => self.change(&opened, report)?,
             Action::Closed { end, .. } => {
-                self.close(tell);
+                self.close(report);
                 // Who has this end close it knows why, and says it.
                 if end.is_requested() || self.closing.is_some() {
                     return Ok(());
@@ -326,23 +326,23 @@ impl Connection {
                 // What is tried no more is reported by what comes of `run`.
                 match self.start.config.reconnect.most {
                     Some(_) => self.over = Some(Over::Closed(end.to_string())),
-                    None => tell(&Event::Closed(end.to_string())),
+                    None => report(&Event::Closed(end.to_string())),
                 }
             }
-            Action::Remark(remark) => tell(&Event::Remark(remark.to_string())),
+            Action::Notice(notice) => report(&Event::Notice(notice.to_string())),
             Action::Ended => {
-                self.over.get_or_insert(Over::Asked);
+                self.over.get_or_insert(Over::Requested);
             }
             Action::Phase(Phase::Discovery) if !std::mem::replace(&mut self.has_looked, true) => {
                 let most = self.start.config.discovery.timers.search();
-                tell(&Event::Looking { parent: self.parent.name.clone(), most });
+                report(&Event::Looking { parent: self.parent.name.clone(), most });
             }
             Action::Phase(_) | Action::Waits(_) => {}
         }
         Ok(())
     }
 
-    fn open(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
+    fn open(&mut self, opened: &Opened, report: Report<'_>) -> Result<(), Error> {
         let session = PppoeSession { session: Some(opened.session), peer: Some(opened.concentrator) };
         let encapsulation = framed(&self.start.tags, session);
         let peer = Peer {
@@ -357,13 +357,13 @@ impl Connection {
         self.network = Some(network);
         self.heard = 0;
         self.opened += 1;
-        self.tell_at = Some(Instant::now() + BOTH);
-        self.change(opened, tell)
+        self.report_at = Some(Instant::now() + BOTH);
+        self.change(opened, report)
     }
 
     /// Tells an open session and runs the script, when all that may still come up is up, or has had its time.
-    fn tell_open(&mut self, tell: Tell<'_>) {
-        let Some(at) = self.tell_at else { return };
+    fn report_open(&mut self, report: Report<'_>) {
+        let Some(at) = self.report_at else { return };
         if self.network.is_none() {
             return;
         }
@@ -373,39 +373,39 @@ impl Connection {
         if !is_whole && Instant::now() < at {
             return;
         }
-        self.tell_at = None;
+        self.report_at = None;
         self.note();
-        tell(&Event::Open(Box::new(self.shared.status())));
+        report(&Event::Open(Box::new(self.shared.status())));
         // Behind it, since who goes to the background leaves the streams of its caller there, which are not for a script.
         let said = self.network.as_mut().and_then(|network| network.run_up_script(&mut self.scripts));
         if let Some(said) = said {
-            tell(&Event::Remark(said));
+            report(&Event::Notice(said));
         }
     }
 
     /// Addresses came, changed or went.
-    fn change(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
+    fn change(&mut self, opened: &Opened, report: Report<'_>) -> Result<(), Error> {
         let wants_ipv4 = self.start.wants_ipv4();
         let Some(network) = &mut self.network else { return Ok(()) };
         network
             .set(opened.ipv4, opened.ipv6, wants_ipv4, self.name_servers.as_mut())?
             .into_iter()
-            .for_each(|said| tell(&Event::Remark(said)));
+            .for_each(|said| report(&Event::Notice(said)));
         Ok(())
     }
 
     /// Takes away what the session had.
-    fn close(&mut self, tell: Tell<'_>) {
-        self.tell_at = None;
+    fn close(&mut self, report: Report<'_>) {
+        self.report_at = None;
         let Some(network) = self.network.take() else { return };
         if let Some(name_servers) = &mut self.name_servers {
             name_servers.take_back();
         }
         let said = network.down(&mut self.scripts);
-        said.into_iter().for_each(|text| tell(&Event::Remark(text)));
+        said.into_iter().for_each(|text| report(&Event::Notice(text)));
     }
 
-    fn receive(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+    fn receive(&mut self, report: Report<'_>) -> Result<(), Error> {
         // What is left is taken in the next turn: a flood must not keep timers and the end waiting.
         for _ in 0..ControlSocket::BATCHES {
             let mut actions = Vec::new();
@@ -418,7 +418,7 @@ impl Connection {
                 client.receive(now, frame.stage, packet, &mut random, &mut actions);
             });
             let taken = taken.map_err(Error::kernel("receive frames of the line"))?;
-            self.act(tell, |_, _, did| did.extend(actions))?;
+            self.act(report, |_, _, did| did.extend(actions))?;
             if taken < ControlSocket::BATCH {
                 break;
             }
@@ -428,7 +428,7 @@ impl Connection {
         Ok(())
     }
 
-    fn tick(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+    fn tick(&mut self, report: Report<'_>) -> Result<(), Error> {
         if self.client.deadline().is_none_or(|deadline| deadline > self.clock.now()) {
             return Ok(());
         }
@@ -439,19 +439,19 @@ impl Connection {
                 self.client.heard(self.clock.now());
             }
         }
-        self.act(tell, |client, now, actions| client.tick(now, &mut random, actions))
+        self.act(report, |client, now, actions| client.tick(now, &mut random, actions))
     }
 
     /// The data path ended by itself.
-    fn ended(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+    fn ended(&mut self, report: Report<'_>) -> Result<(), Error> {
         let Some(network) = &mut self.network else { return Ok(()) };
         let ended = network.ended()?;
-        self.act(tell, |client, now, actions| {
+        self.act(report, |client, now, actions| {
             client.close(now, &mut random, actions);
             client.close(now, &mut random, actions);
         })?;
         self.over = Some(match ended {
-            Ended::Asked => Over::Asked,
+            Ended::Asked => Over::Requested,
             Ended::ParentRemoved => Over::ParentRemoved,
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         });

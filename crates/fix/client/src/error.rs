@@ -70,7 +70,7 @@ impl From<ControlError> for Error {
 fn not_sent(why: Dropped, parent: &str) -> String {
     match why {
         Dropped::ParentDown => format!(
-            ": it is down (`ip link set {quoted_parent} up`), or gone",
+            ": it is down (`ip link set {quoted_parent} up`), or removed",
             quoted_parent = quoted(parent)
         ),
         Dropped::ParentMtu => format!(

@@ -23,11 +23,11 @@ use wire::IpVersion;
 use wire::emit::Encapsulation;
 
 /// What is said of one session, sentences at most.
-const REMARKS: usize = 16;
+const NOTICES: usize = 16;
 const IPV4: &str = "ipv4";
 const IPV6: &str = "ipv6";
 
-/// What is wanted on this machine.
+/// What is requested on this machine.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub name: String,
@@ -136,7 +136,7 @@ impl Network {
         self.observer.status()
     }
 
-    /// What tells how it stands, from any thread.
+    /// What reports how it stands, from any thread.
     pub fn observer(&self) -> Observer {
         self.observer.clone()
     }
@@ -179,7 +179,7 @@ impl Network {
         self.addresses.iter().any(|(of, _)| *of == family)
     }
 
-    /// What is up now, and what is not. What could not be done as wanted is said in sentences; with `wants_ipv4` also that the
+    /// What is up now, and what is not. What could not be done as requested is said in sentences; with `wants_ipv4` also that the
     /// interface takes no IPv6 address: many machines have IPv6 turned off.
     pub fn set(
         &mut self,
@@ -207,7 +207,7 @@ impl Network {
             self.ipv6 = ipv6;
         }
         // Protocols may be begun anew often, and each sentence is worth reading once a session.
-        said.retain(|text| self.said.len() < REMARKS && !self.said.contains(text));
+        said.retain(|text| self.said.len() < NOTICES && !self.said.contains(text));
         self.said.extend(said.iter().cloned());
         Ok(said)
     }
@@ -226,16 +226,16 @@ impl Network {
         let interface = self.observer.interface();
         self.addresses.retain(|(of, address)| {
             if *of == family {
-                // Whoever took it away before has done what is wanted.
+                // Whoever took it away before has done what is requested.
                 let _ = netlink::remove_address(interface, address);
             }
             *of != family
         });
-        let gone = if family == Family::Ipv4 { IPV4 } else { IPV6 };
-        self.routes.retain(|route| route.family != gone);
+        let family = if family == Family::Ipv4 { IPV4 } else { IPV6 };
+        self.routes.retain(|route| route.family != family);
     }
 
-    /// Adds the default route of a protocol, where one is wanted; why that could not be done.
+    /// Adds the default route of a protocol, where one is requested; why that could not be done.
     fn route(&mut self, version: IpVersion) -> Option<String> {
         let metric = self.request.default_route?;
         let (family, option, metric) = match version {

@@ -2,7 +2,7 @@
 //!
 //! One PADI a second goes out with the tags of the line. All discovery packets are looked at that come for this station or for
 //! all, whatever their tags, so that what is in another VLAN can be reported; the interface is promiscuous meanwhile. Answers are
-//! timed by when the kernel received them. No session is asked for, so that no concentrator has anything to remember.
+//! timed by when the kernel received them. No session is requested, so that no concentrator has anything to remember.
 
 use crate::error::Error;
 use kernel::netlink::Link;
@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// Without CAP_NET_RAW; [`Error::Discovery`] where the service name is too long, [`Error::NotSent`] where the interface does
 /// not take a PADI; what else the kernel says.
-pub fn look(
+pub fn run(
     parent: &Link,
     vlans: Vlans,
     question: Question,
@@ -76,7 +76,7 @@ fn receive(probe: &mut Probe, socket: &mut ControlSocket, vlans: Vlans) -> io::R
             if frame.vlans != vlans {
                 return probe.seen_elsewhere(frame.vlans);
             }
-            // By the clock that can be set the kernel tells how long ago it was; a clock that was set meanwhile does not count.
+            // By the clock that can be set the kernel reports how long ago it was; a clock that was set meanwhile does not count.
             let age = frame.time.and_then(|time| wall.checked_sub(time)).filter(|age| *age < INTERVAL);
             let at = now.saturating_sub(age.unwrap_or_default());
             let packet =

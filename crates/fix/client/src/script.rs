@@ -189,7 +189,7 @@ impl Scripts {
     }
 
     /// Sees how the one that runs gets on, and begins the next, without waiting. One for which another waits too long is ended.
-    pub fn look(&mut self) -> Result<(), ScriptError> {
+    pub fn reap(&mut self) -> Result<(), ScriptError> {
         let ended = self.ended();
         if self.running.is_some() {
             return ended;
@@ -225,7 +225,7 @@ impl Scripts {
         while self.is_running() {
             // Somebody waits for all of them now.
             self.since.get_or_insert_with(Instant::now);
-            said.extend(self.look().err().map(|error| error.to_string()));
+            said.extend(self.reap().err().map(|error| error.to_string()));
             if self.is_running() {
                 thread::sleep(Duration::from_millis(10));
             }
@@ -293,11 +293,11 @@ mod tests {
             scripts.start(Occasion::Down, &program, &notice("two")).expect_err("for nothing").to_string();
         assert!(error.contains("was not run"), "{error}");
         scripts.start(Occasion::Up, &program, &notice("three")).expect("it waits");
-        scripts.look().expect("it runs");
+        scripts.reap().expect("it runs");
         assert_eq!(scripts.waiting.len(), 1);
         for _ in 0..2 {
             fs::write(path("fifo"), "go\n").expect("written");
-            while scripts.running.is_some() && scripts.look().is_ok() && scripts.since.is_some() {
+            while scripts.running.is_some() && scripts.reap().is_ok() && scripts.since.is_some() {
                 thread::yield_now();
             }
         }

@@ -65,7 +65,7 @@ pub struct SessionStatus {
     /// Whether the interface below is up and has a carrier; `None`: the process is older than this field.
     #[serde(default)]
     pub parent_works: Option<bool>,
-    /// Default routes that were asked for, of each protocol that is up.
+    /// Default routes that were requested, of each protocol that is up.
     #[serde(default)]
     pub default_routes: Vec<DefaultRoute>,
     pub pid: u32,
@@ -87,9 +87,9 @@ pub struct DefaultRoute {
 }
 
 impl DefaultRoute {
-    /// Looks whether it is there now: routes go when somebody sets the interface down, or deletes them, and nobody tells this
+    /// Looks whether it is there now: routes go when somebody sets the interface down, or deletes them, and nobody notifies this
     /// process.
-    fn look(&mut self, name: &str, interface: u32) {
+    fn refresh(&mut self, name: &str, interface: u32) {
         let (version, option) =
             if self.family == "ipv4" { (IpVersion::V4, "-4") } else { (IpVersion::V6, "-6") };
         let Ok(found) = netlink::default_route(version, self.metric) else { return };
@@ -106,7 +106,7 @@ impl DefaultRoute {
                 "{name} is down: `ip link set {quoted_name} up`, then {add}",
                 quoted_name = quoted(name)
             )),
-            None => Some(format!("it is gone: {add} brings it back")),
+            None => Some(format!("it was removed: {add} adds it again")),
         };
     }
 }
@@ -156,7 +156,7 @@ impl Shared {
         };
         if let Some(observer) = &kept.observer {
             let name = &status.interface;
-            status.default_routes.iter_mut().for_each(|route| route.look(name, observer.interface()));
+            status.default_routes.iter_mut().for_each(|route| route.refresh(name, observer.interface()));
         }
         status
     }

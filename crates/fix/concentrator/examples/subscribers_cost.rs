@@ -2,7 +2,7 @@
 //! `cargo run --release -p rxlane-concentrator --example subscribers_cost`, as root for the second part.
 //!
 //! First what is asked of the tables for each frame and packet, with nothing around it: nanoseconds, median and least of
-//! several turns. Frames lie in 4 MiB, as in the ring, and are of sessions in random order. Then the whole way of a packet in
+//! several steps. Frames lie in 4 MiB, as in the ring, and are of sessions in random order. Then the whole way of a packet in
 //! network namespaces: processor time of the worker for each, kernel included. Flows are as many whatever the number of
 //! sessions, and no two packets in a row are of one, so that nothing is put together.
 
@@ -36,7 +36,7 @@ const PLACE: usize = 2048;
 const TURNS: usize = 101;
 const LOCAL: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// Flows of the second part, and packets of a turn.
+/// Flows of the second part, and packets of a step.
 const FLOWS: u32 = 60_000;
 const BURST: usize = 64;
 
@@ -109,9 +109,9 @@ fn resident() -> u64 {
 }
 
 /// Median and least.
-fn shown(mut turns: Vec<f64>) -> String {
-    turns.sort_by(f64::total_cmp);
-    let (median, least) = (turns.get(turns.len() / 2), turns.first());
+fn shown(mut steps: Vec<f64>) -> String {
+    steps.sort_by(f64::total_cmp);
+    let (median, least) = (steps.get(steps.len() / 2), steps.first());
     format!("{:7.1} [{:.1}]", median.unwrap_or(&0.0), least.unwrap_or(&0.0))
 }
 
@@ -120,7 +120,7 @@ fn look_ups(registry: &Registry, count: u32) -> Outcome<[String; 2]> {
     let view = registry.view();
     let mut random = Seeded(0x5eed);
     let mut ring = vec![0_u8; PLACES * PLACE];
-    let mut turns = [Vec::new(), Vec::new()];
+    let mut steps = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
         let mut lengths = Vec::new();
         for place in ring.chunks_exact_mut(PLACE) {
@@ -136,7 +136,7 @@ fn look_ups(registry: &Registry, count: u32) -> Outcome<[String; 2]> {
                 view.decapsulate(black_box(place.get_mut(..*length).unwrap_or_default())).is_ok(),
             );
         }
-        push(&mut turns, 0, start.elapsed());
+        push(&mut steps, 0, start.elapsed());
         for place in ring.chunks_exact_mut(PLACE) {
             let bytes = datagram(SERVER, address(random.below(count)), 1)?;
             place.get_mut(..bytes.len()).ok_or("room")?.copy_from_slice(&bytes);
@@ -152,17 +152,17 @@ fn look_ups(registry: &Registry, count: u32) -> Outcome<[String; 2]> {
                 taken += 1;
             }
         }
-        push(&mut turns, 1, start.elapsed());
+        push(&mut steps, 1, start.elapsed());
         if taken != 2 * PLACES {
             return Err(format!("{taken} of {}", 2 * PLACES).into());
         }
     }
-    Ok(turns.map(shown))
+    Ok(steps.map(shown))
 }
 
-fn push(turns: &mut [Vec<f64>; 2], way: usize, time: Duration) {
-    if let Some(turns) = turns.get_mut(way) {
-        turns.push(time.as_nanos() as f64 / PLACES as f64);
+fn push(steps: &mut [Vec<f64>; 2], way: usize, time: Duration) {
+    if let Some(steps) = steps.get_mut(way) {
+        steps.push(time.as_nanos() as f64 / PLACES as f64);
     }
 }
 
@@ -177,7 +177,7 @@ fn worker_time() -> u64 {
     times.sum()
 }
 
-/// Nanoseconds of the worker for a frame in and for a packet out, of several turns in which every number has its own.
+/// Nanoseconds of the worker for a frame in and for a packet out, of several steps in which every number has its own.
 fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
     let (near, far) = (Namespace::new()?, Namespace::new()?);
     near.veth(&Veth { mtu: 1600, peer: Some(&far), ..Veth::pair("near0", "far0") })?;
@@ -196,7 +196,7 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
     };
     let mut all: Vec<[Vec<f64>; 2]> = counts.iter().map(|_| [Vec::new(), Vec::new()]).collect();
     for _ in 0..9 {
-        for (count, turns) in counts.iter().zip(&mut all) {
+        for (count, steps) in counts.iter().zip(&mut all) {
             let ((subscribers, mut registry), local) = near.inside(|| up(()))?;
             near.run("ip", &["route", "add", "10.64.0.0/15", "dev", "bras0"])?;
             fill(&mut registry, *count)?;
@@ -234,13 +234,13 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
             })?;
             std::thread::sleep(Duration::from_millis(50));
             let after = moved();
-            let [one, other] = turns;
+            let [one, other] = steps;
             one.push((between.2 - before.2) as f64 / (between.0 - before.0).max(1) as f64);
             other.push((after.2 - between.2) as f64 / (after.1 - between.1).max(1) as f64);
             subscribers.down();
         }
     }
-    Ok(all.into_iter().map(|turns| turns.map(shown)).collect())
+    Ok(all.into_iter().map(|steps| steps.map(shown)).collect())
 }
 
 fn main() -> Outcome<()> {

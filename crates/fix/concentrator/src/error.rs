@@ -11,7 +11,7 @@ use std::io;
 pub enum Error {
     #[error(transparent)]
     Link(#[from] link::Error),
-    /// What it is told to do makes no sense.
+    /// What it has to do makes no sense.
     #[error("{0}")]
     Options(String),
     /// Another process begins to serve the same lines.

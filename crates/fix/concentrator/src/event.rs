@@ -7,7 +7,7 @@ use kernel::netlink;
 use pppoe::concentrator::accounting::Record;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::secrets::Difference;
-use pppoe::concentrator::{End, Id, Remark, Why};
+use pppoe::concentrator::{End, Id, Notice, Why};
 use service::control::ControlError;
 use wire::ethernet::MacAddress;
 
@@ -17,19 +17,19 @@ pub enum Event {
     Opened(Box<Record>),
     Ended(Box<End>),
     /// What the machine of discovery and negotiation has to say.
-    Machine(Box<Remark>),
+    Machine(Box<Notice>),
     /// A record of accounting, as JSON.
     Account(String),
     Parent {
         name: String,
         change: link::running::Event,
     },
-    /// Lines have any number of tags, and those with two have room for less than is wanted.
+    /// Lines have any number of tags, and those with two have room for less than is requested.
     ShorterBehindTags {
         parent: String,
         parent_mtu: u32,
         most: u16,
-        wanted: u16,
+        requested: u16,
         needed: u32,
     },
     SecretsRead(Difference),
@@ -60,14 +60,14 @@ pub enum Uncarried {
 pub enum Takeover {
     /// It got none of them, and nothing was changed.
     Withheld { successor: Option<u32>, why: Withheld },
-    /// It had them and is gone; this process goes on with them.
+    /// It had them and has ended; this process goes on with them.
     Resumed { successor: Option<u32>, why: Withheld },
-    /// It had them and is gone, and this process cannot go on.
+    /// It had them and has ended, and this process cannot go on.
     Lost { successor: Option<u32>, why: Withheld, error: Box<Error> },
     /// Another process has the frames, too.
     Unclaimed(link::Error),
     /// The interface could not get the name of the former one.
-    Unnamed { own: String, wanted: String, why: link::Error },
+    Unnamed { own: String, requested: String, why: link::Error },
     /// Nobody can ask this process.
-    Unasked(ControlError),
+    Unreachable(ControlError),
 }

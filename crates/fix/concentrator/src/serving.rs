@@ -34,7 +34,7 @@ pub use handover::Withheld;
 pub use prepared::Prepared;
 pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus};
 
-/// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
+/// How often it is looked whose data came, so that who sends some is requested no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
 const PORT: u32 = 0;
 
@@ -60,11 +60,11 @@ pub struct Start {
 /// Why a concentrator ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    Asked,
+    Requested,
     /// Another process goes on with its sessions.
     HandedOver,
-    /// Another process was to go on with its sessions and is gone, and this one could not again, for the reason that was told;
-    /// subscribers were told, too.
+    /// Another process was to go on with its sessions and has ended, and this one could not again, for the reason that was reported;
+    /// subscribers were notified, too.
     Orphaned,
     /// The interface with the lines was removed, or went to another network namespace.
     ParentRemoved,
@@ -73,7 +73,7 @@ pub enum Over {
 }
 
 /// Where events go.
-type Tell<'a> = &'a mut dyn FnMut(&Event);
+type Report<'a> = &'a mut dyn FnMut(&Event);
 /// Where other secrets come from.
 type Reread<'a> = &'a mut dyn FnMut() -> Option<Result<Secrets, String>>;
 
@@ -101,32 +101,32 @@ enum Next {
 }
 
 impl Serving {
-    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody asked for any.
+    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody requested any.
     ///
     /// # Errors
     ///
     /// The machine refuses what subscribers need.
-    pub fn run(mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
+    pub fn run(mut self, report: Report<'_>, reread: Reread<'_>) -> Result<Over, Error> {
         loop {
-            match self.serve(tell, reread) {
-                Ok(Next::Serves(successor)) => match self.leave_to(successor, tell) {
+            match self.serve(report, reread) {
+                Ok(Next::Serves(successor)) => match self.leave_to(successor, report) {
                     Ok(again) => self = again,
                     Err(over) => return Ok(over),
                 },
                 Ok(Next::Over(over)) => {
-                    self.end(tell);
+                    self.end(report);
                     return Ok(over);
                 }
                 Err(error) => {
-                    self.end(tell);
+                    self.end(report);
                     return Err(error);
                 }
             }
         }
     }
 
-    fn end(mut self, tell: Tell<'_>) {
-        self.negotiator.act(tell, Concentrator::shut_down);
+    fn end(mut self, report: Report<'_>) {
+        self.negotiator.act(report, Concentrator::shut_down);
         let waiting = self.server.close();
         drop(self);
         // Who waits for the end may bring the same up again.
@@ -134,13 +134,13 @@ impl Serving {
     }
 
     /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
-    /// again. Where it cannot, subscribers are told.
-    fn leave_to(mut self, mut successor: Successor, tell: Tell<'_>) -> Result<Serving, Over> {
+    /// again. Where it cannot, subscribers are notified.
+    fn leave_to(mut self, mut successor: Successor, report: Report<'_>) -> Result<Serving, Over> {
         let config = self.path.config().clone();
         // What its threads have counted is all then, and the name of the interface is free. Packets are lost from here on until
         // the other process hears of it.
         let sockets = self.path.down_but_sockets();
-        let counted = self.negotiator.control.turn(|machine, turn| machine.counted(turn));
+        let counted = self.negotiator.control.step(|machine, step| machine.counted(step));
         let released = successor.release(&counted);
         drop(sockets);
         let over = match released {
@@ -156,18 +156,18 @@ impl Serving {
                     &self.sockets,
                     &self.ask,
                     &self.negotiator,
-                    tell,
+                    report,
                 ) {
                     Ok(path) => {
-                        tell(&Event::Takeover(Takeover::Resumed { successor: pid, why }));
+                        report(&Event::Takeover(Takeover::Resumed { successor: pid, why }));
                         return Ok(Serving { path, ..self });
                     }
                     Err(error) => {
                         let error = Box::new(error);
-                        tell(&Event::Takeover(Takeover::Lost { successor: pid, why, error }));
+                        report(&Event::Takeover(Takeover::Lost { successor: pid, why, error }));
                     }
                 }
-                self.negotiator.act(tell, Concentrator::shut_down);
+                self.negotiator.act(report, Concentrator::shut_down);
                 Over::Orphaned
             }
         };
@@ -190,40 +190,40 @@ impl Serving {
         std::iter::once(read).chain(reloaded.disagreeing.into_iter().filter_map(disagrees)).collect()
     }
 
-    fn serve(&mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Next, Error> {
+    fn serve(&mut self, report: Report<'_>, reread: Reread<'_>) -> Result<Next, Error> {
         loop {
-            let [received, changed, stopped, asked, failed] = self.wait()?;
-            if asked {
+            let [received, changed, stopped, woken, failed] = self.wait()?;
+            if woken {
                 // How often it was woken does not matter: what is to be done is pending.
                 let _ = self.wakeup.read(&mut [0; 64]);
                 match reread() {
-                    Some(Ok(secrets)) => self.reload(secrets).iter().for_each(&mut *tell),
-                    Some(Err(text)) => tell(&Event::SecretsUnread(text)),
+                    Some(Ok(secrets)) => self.reload(secrets).iter().for_each(&mut *report),
+                    Some(Err(text)) => report(&Event::SecretsUnread(text)),
                     None => {}
                 }
             }
             if stopped {
-                return Ok(Next::Over(Over::Asked));
+                return Ok(Next::Over(Over::Requested));
             }
             if failed {
                 return self.failed().map(Next::Over);
             }
-            if changed && let Some(over) = self.changed(tell)? {
+            if changed && let Some(over) = self.changed(report)? {
                 return Ok(Next::Over(over));
             }
-            if let Some(successor) = self.offer(tell) {
+            if let Some(successor) = self.offer(report) {
                 return Ok(Next::Serves(successor));
             }
             if received {
-                self.negotiator.receive(self.path.parent_mtu(), tell)?;
+                self.negotiator.receive(self.path.parent_mtu(), report)?;
             }
             if self.swept.elapsed() >= SWEEP {
                 self.swept = Instant::now();
-                self.negotiator.sweep(tell);
+                self.negotiator.sweep(report);
             }
-            self.negotiator.act(tell, |machine, turn| {
-                if machine.deadline().is_some_and(|deadline| deadline <= turn.now) {
-                    machine.tick(turn);
+            self.negotiator.act(report, |machine, step| {
+                if machine.deadline().is_some_and(|deadline| deadline <= step.now) {
+                    machine.tick(step);
                 }
             });
         }
@@ -231,13 +231,13 @@ impl Serving {
 
     /// Gives the sessions to another process, where one wants them, and waits until it serves them; `None`: nobody wants them,
     /// or nothing came of it. Frames of negotiation wait in the queue of the socket meanwhile, packets go on.
-    fn offer(&mut self, tell: Tell<'_>) -> Option<Successor> {
+    fn offer(&mut self, report: Report<'_>) -> Option<Successor> {
         let stream = self.negotiator.control.state().successor.take()?;
-        // What was asked for before is done before.
-        self.negotiator.act(tell, |_, _| ());
+        // What was requested before is done before.
+        self.negotiator.act(report, |_, _| ());
         let offered =
             Successor::new(stream).map_err(|error| (None, error.into())).and_then(|mut successor| {
-                let snapshot = self.negotiator.control.turn(|machine, turn| machine.snapshot(turn));
+                let snapshot = self.negotiator.control.step(|machine, step| machine.snapshot(step));
                 match successor.offer(&snapshot, self.stop.as_fd()) {
                     Ok(()) => Ok(successor),
                     Err(why) => {
@@ -250,7 +250,7 @@ impl Serving {
             Ok(successor) => Some(successor),
             Err((successor, why)) => {
                 self.negotiator.control.state().is_offered = false;
-                tell(&Event::Takeover(Takeover::Withheld { successor, why }));
+                report(&Event::Takeover(Takeover::Withheld { successor, why }));
                 None
             }
         }
@@ -284,8 +284,8 @@ impl Serving {
         ready(sources.map(Some), Some(wait)).map_err(Error::kernel("wait for frames of the lines"))
     }
 
-    fn changed(&mut self, tell: Tell<'_>) -> Result<Option<Over>, Error> {
-        let seen = self.path.look()?;
+    fn changed(&mut self, report: Report<'_>) -> Result<Option<Over>, Error> {
+        let seen = self.path.poll_changes()?;
         for event in &seen.events {
             if *event == ParentEvent::ParentMac
                 && let Some(own) = netlink::link_by_index(self.parent).ok().and_then(|link| link.mac)
@@ -296,10 +296,10 @@ impl Serving {
                 self.negotiator.control.state().carried.set_local(own);
             }
             let name = self.negotiator.control.parent.clone();
-            tell(&Event::Parent { name, change: event.clone() });
+            report(&Event::Parent { name, change: event.clone() });
         }
         Ok(seen.ended.map(|ended| match ended {
-            Ended::Asked => Over::Asked,
+            Ended::Asked => Over::Requested,
             Ended::ParentRemoved => Over::ParentRemoved,
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         }))
@@ -319,7 +319,7 @@ fn take_back(
     sockets: &Instances,
     ask: &UnixStream,
     negotiator: &Negotiator,
-    tell: Tell<'_>,
+    report: Report<'_>,
 ) -> Result<Subscribers, Error> {
     let control = &negotiator.control;
     let ask = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
@@ -331,13 +331,13 @@ fn take_back(
         (0..3).take_while(|_| link_by_name(name).is_ok()).for_each(|_| wait_until_removed(name));
     }
     let (path, registry) = Subscribers::up(config)?;
-    let installed = control.turn(|machine, turn| machine.carried_anew(turn));
+    let installed = control.step(|machine, step| machine.carried_anew(step));
     let mut state = control.state();
     state.carried = state.carried.anew(registry, path.index());
     let mut lacking = state.carried.route_again();
     installed.iter().for_each(|installed| lacking.extend(state.carried.install(installed)));
     state.is_offered = false;
     drop(state);
-    lacking.into_iter().for_each(|lacking| tell(&Event::Uncarried(lacking)));
+    lacking.into_iter().for_each(|lacking| report(&Event::Uncarried(lacking)));
     Ok(path)
 }

@@ -12,7 +12,7 @@
 //! * Frames of sessions that do not exist are kept for the control handler, so that their senders get a PADT: at most
 //!   64 until the next look.
 //! * Out: the longest prefix that has the destination says whose a packet is. One that is longer than its subscriber takes
-//!   becomes fragments or is told to its sender by ICMP, at most 1000 a second and worker.
+//!   becomes fragments or is reported to its sender by ICMP, at most 1000 a second and worker.
 //! * Packets are moved as by [`link::batch`], by one or more workers: a flow stays with one, in order. Super-packets are
 //!   segmented behind the session's own headers, and frames of a flow put together whatever other sessions' lie between.
 //! * A look-up takes as long with one session as with [`Registry::MOST`], but for the caches of the processor: a probe of a
@@ -96,7 +96,7 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// The data path while it is up. The interface is gone when this is dropped.
+/// The data path while it is up. The interface is removed when this is dropped.
 pub struct Subscribers {
     // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
     // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
@@ -240,7 +240,7 @@ impl Subscribers {
         counted
     }
 
-    /// Readable when something happened to the parent or the interface: [`Subscribers::look`].
+    /// Readable when something happened to the parent or the interface: [`Subscribers::poll_changes`].
     pub(crate) fn changes(&self) -> BorrowedFd<'_> {
         self.watch.as_fd()
     }
@@ -248,7 +248,7 @@ impl Subscribers {
     /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
     /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
     /// [`Subscribers::set_local`] know of it.
-    pub(crate) fn look(&mut self) -> Result<Seen, Error> {
+    pub(crate) fn poll_changes(&mut self) -> Result<Seen, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {
             match event {
@@ -285,7 +285,7 @@ impl Subscribers {
         self.crew.failure().err().unwrap_or(PathError::Worker)
     }
 
-    /// Ends it: interface and claim are gone when this returns. Its sockets on the parent, which nobody reads any more, are
+    /// Ends it: interface and claim are removed when this returns. Its sockets on the parent, which nobody reads any more, are
     /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
     pub(crate) fn down_but_sockets(self) -> Vec<Packet> {
         let Subscribers { crew, interface, claim, workers, .. } = self;
@@ -295,7 +295,7 @@ impl Subscribers {
         workers.into_iter().map(|(_, socket)| socket).collect()
     }
 
-    /// Ends it: the interface is gone when this returns.
+    /// Ends it: the interface is removed when this returns.
     pub fn down(self) -> Counted {
         let counted = self.counted();
         drop(self);
@@ -309,7 +309,7 @@ fn configure(config: &Config) -> Result<u32, Error> {
     let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
     let refused = |what: &str| Error::refused(format!("{what} {name}"));
     netlink::configure(index, config.mtu, None).map_err(refused("set the MTU of"))?;
-    // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
+    // Its link-local address is that which subscribers are notified; a kernel without IPv6 makes none anyway.
     let _ = netlink::disable_own_ipv6(index);
     netlink::set_up(index).map_err(refused("set up"))?;
     for address in &config.addresses {

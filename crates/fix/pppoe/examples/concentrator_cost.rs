@@ -12,7 +12,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;
-use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Turn};
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Step};
 use rxlane_pppoe::discovery::concentrator::Arrival;
 use rxlane_pppoe::discovery::limits::{Rate, Rates};
 use rxlane_pppoe::discovery::message::{Builder, Message};
@@ -214,23 +214,23 @@ impl Bench {
         Ok(())
     }
 
-    /// The concentrator's turn, by the clock.
+    /// The concentrator's step, by the clock.
     fn receive(&mut self, number: usize, stage: Stage, payload: &[u8]) -> Vec<(MacAddress, Stage, Vec<u8>)> {
         let [_, a, b, c] = (number as u32).to_be_bytes();
         let source = MacAddress([2, 0x10, 0, a, b, c]);
         let destination = if payload.get(1) == Some(&Code::PADI.0) { MacAddress::BROADCAST } else { OWN };
         let packet = Packet { source, destination, payload };
-        let arrival = Arrival { place: place(number), own: OWN, room: u16::MAX, packet };
+        let arrival = Arrival { place: place(number), own: OWN, max_payload: u16::MAX, packet };
         let mut out = Vec::with_capacity(8);
         let random = &mut self.random;
-        let mut turn = Turn {
+        let mut step = Step {
             now: self.now,
             random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
             traffic: &mut |_| Traffic::default(),
             actions: &mut out,
         };
         let start = Instant::now();
-        self.concentrator.receive(&mut turn, stage, &arrival);
+        self.concentrator.receive(&mut step, stage, &arrival);
         self.spent += start.elapsed();
         let sent = out.into_iter().filter_map(|action| match action {
             Action::Send { destination, stage, payload, .. } => Some((destination, stage, payload)),
@@ -278,7 +278,7 @@ impl Bench {
     /// A minute in which every session has traffic every ten seconds.
     fn idle(&mut self) {
         let ids: Vec<_> = self.concentrator.sessions(self.now).map(|session| session.id).collect();
-        let (mut heard, mut ticks, mut turns) = (Duration::ZERO, Duration::ZERO, 0u64);
+        let (mut heard, mut ticks, mut steps) = (Duration::ZERO, Duration::ZERO, 0u64);
         let end = self.now + Duration::from_secs(60);
         let mut next = self.now;
         let mut sent = 0;
@@ -290,22 +290,22 @@ impl Bench {
                 next += Duration::from_secs(10);
             }
             let (random, mut out) = (&mut self.random, Vec::new());
-            let mut turn = Turn {
+            let mut step = Step {
                 now: self.now,
                 random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
                 traffic: &mut |_| Traffic::default(),
                 actions: &mut out,
             };
             let start = Instant::now();
-            self.concentrator.tick(&mut turn);
+            self.concentrator.tick(&mut step);
             ticks += start.elapsed();
-            turns += 1;
+            steps += 1;
             sent += out.len();
             self.now = self.concentrator.deadline().map_or(end, |deadline| deadline.max(self.now)).min(next);
         }
         println!("a minute with {} busy sessions", ids.len());
         println!(
-            "  {sent} frames sent, {turns} turns of {:.2} ms in all, {:.0} ns to tell of traffic",
+            "  {sent} frames sent, {steps} steps of {:.2} ms in all, {:.0} ns to tell of traffic",
             ticks.as_secs_f64() * 1e3,
             heard.as_secs_f64() * 1e9 / (6 * ids.len()) as f64
         );
@@ -318,19 +318,19 @@ impl Bench {
         let fresh = Bench::new(Method::ChapMd5)?;
         let old = std::mem::replace(&mut self.concentrator, fresh.concentrator);
         let random = &mut self.random;
-        let mut turn = Turn {
+        let mut step = Step {
             now: self.now,
             random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
             traffic: &mut |_| Traffic::default(),
             actions: &mut Vec::new(),
         };
         let start = Instant::now();
-        let text = serde_json::to_vec(&old.snapshot(&mut turn))?;
+        let text = serde_json::to_vec(&old.snapshot(&mut step))?;
         let written = start.elapsed();
         drop(old);
         let start = Instant::now();
         let snapshot = serde_json::from_slice(&text)?;
-        let restored = self.concentrator.restore(&mut turn, snapshot, Duration::ZERO)?;
+        let restored = self.concentrator.restore(&mut step, snapshot, Duration::ZERO)?;
         let (written, read) = (written.as_secs_f64(), start.elapsed().as_secs_f64());
         println!("restart with {} sessions", restored.sessions);
         let mib = text.len() as f64 / f64::from(1 << 20);

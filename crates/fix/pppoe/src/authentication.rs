@@ -3,8 +3,8 @@
 //! authenticator is never answered, so that nothing can be reflected.
 
 use crate::control::ControlError;
-use crate::session::{Claim, Closed, Concentrator, Evidence, Host, Method, Proof, Remark, Waiting};
-use crate::turn::Turn;
+use crate::session::{Claim, Closed, Concentrator, Evidence, Host, Method, Notice, Proof, Waiting};
+use crate::step::Step;
 use crate::{Time, chap, draw, ms_chap, pap};
 use subtle::ConstantTimeEq;
 use wire::emit::ControlPacket;
@@ -44,7 +44,7 @@ struct Response {
 
 impl Peer {
     /// LCP agreed to `method`. With PAP the first word is this end's, with CHAP the concentrator's.
-    pub(crate) fn start(method: Method, host: &Host, turn: &mut Turn<'_>) -> Peer {
+    pub(crate) fn start(method: Method, host: &Host, step: &mut Step<'_>) -> Peer {
         let mut peer = Peer {
             method,
             accepted: false,
@@ -55,7 +55,7 @@ impl Peer {
             issued: None,
         };
         if method == Method::Pap {
-            peer.send(host, turn);
+            peer.send(host, step);
         }
         peer
     }
@@ -68,23 +68,23 @@ impl Peer {
         }
     }
 
-    fn send(&mut self, host: &Host, turn: &mut Turn<'_>) {
-        self.deadline = Some(turn.restart_at());
+    fn send(&mut self, host: &Host, step: &mut Step<'_>) {
+        self.deadline = Some(step.restart_at());
         if self.method == Method::Pap {
             self.identifier = self.identifier.wrapping_add(1);
             self.requests = self.requests.saturating_add(1);
             let data = pap::request(&host.user, &host.secret);
-            turn.send(PppProtocol::PAP, pap::REQUEST, self.identifier, &data);
+            step.send(PppProtocol::PAP, pap::REQUEST, self.identifier, &data);
         } else if let Some(response) = &self.response {
-            turn.send(PppProtocol::CHAP, chap::RESPONSE, self.identifier, &response.data);
+            step.send(PppProtocol::CHAP, chap::RESPONSE, self.identifier, &response.data);
         }
     }
 
-    pub(crate) fn tick(&mut self, host: &Host, turn: &mut Turn<'_>) {
-        if self.deadline.is_some_and(|deadline| turn.now >= deadline) {
+    pub(crate) fn tick(&mut self, host: &Host, step: &mut Step<'_>) {
+        if self.deadline.is_some_and(|deadline| step.now >= deadline) {
             self.deadline = None;
             if !self.accepted {
-                self.send(host, turn);
+                self.send(host, step);
             }
         }
     }
@@ -95,12 +95,12 @@ impl Peer {
         protocol: PppProtocol,
         packet: ControlPacket<'_>,
         host: &Host,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Outcome, ControlError> {
         match (protocol == PppProtocol::PAP, self.method == Method::Pap) {
             (true, true) => Ok(self.pap_answer(packet)),
             (false, false) if packet.code == chap::CHALLENGE => {
-                self.challenged(packet, host, turn).map(|()| Outcome::Pending)
+                self.challenged(packet, host, step).map(|()| Outcome::Pending)
             }
             (false, false) => Ok(self.chap_answer(packet)),
             _ => Ok(Outcome::Pending),
@@ -133,25 +133,25 @@ impl Peer {
         &mut self,
         packet: ControlPacket<'_>,
         host: &Host,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<(), ControlError> {
         let (challenge, _name) = chap::parse_value(packet.code, packet.data)?;
-        if !turn.may_answer() {
+        if !step.may_answer() {
             return Ok(());
         }
         if self.issued.as_deref().is_some_and(|issued| issued.as_slice() == challenge) {
-            turn.remark(Remark::OwnChallenge);
+            step.notice(Notice::OwnChallenge);
             return Ok(());
         }
         // The same challenge again: the response was lost, and is the same.
         let same = self.identifier == packet.identifier
             && self.response.as_ref().is_some_and(|response| response.challenge == challenge);
         if !same {
-            let response = self.respond(packet.identifier, challenge, host, turn)?;
+            let response = self.respond(packet.identifier, challenge, host, step)?;
             self.response = Some(Box::new(response));
             self.identifier = packet.identifier;
         }
-        self.send(host, turn);
+        self.send(host, step);
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl Peer {
         identifier: u8,
         challenge: &[u8],
         host: &Host,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Response, ControlError> {
         let (user, secret) = (&host.user[..], &host.secret[..]);
         let (value, expected) = if self.method == Method::ChapMd5 {
@@ -169,7 +169,7 @@ impl Peer {
             let Ok(theirs) = <&[u8; 16]>::try_from(challenge) else {
                 return Err(ControlError::Data { code: chap::CHALLENGE, found: challenge.len(), least: 16 });
             };
-            let own = draw(turn.random);
+            let own = draw(step.random);
             self.issued = Some(Box::new(own));
             let response = ms_chap::nt_response(theirs, &own, user, secret);
             let expected = ms_chap::authenticator_response(theirs, &own, user, secret);
@@ -230,11 +230,11 @@ impl Authenticator {
         method: Option<Method>,
         concentrator: &Concentrator,
         serial: u32,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> (Authenticator, Option<Claim>) {
         let mut authenticator = Authenticator {
             method,
-            identifier: u8::from_be_bytes(draw(turn.random)),
+            identifier: u8::from_be_bytes(draw(step.random)),
             challenge: [0; 16],
             stage: Stage::Waiting,
             deadline: None,
@@ -243,7 +243,7 @@ impl Authenticator {
             None => Some(authenticator.claim(&[], Evidence::None, &[], serial)),
             Some(Method::Pap) => None,
             Some(_) => {
-                authenticator.send_challenge(concentrator, turn);
+                authenticator.send_challenge(concentrator, step);
                 None
             }
         };
@@ -254,19 +254,19 @@ impl Authenticator {
         if matches!(self.stage, Stage::Waiting) { Waiting::Claim } else { Waiting::Verdict }
     }
 
-    fn send_challenge(&mut self, concentrator: &Concentrator, turn: &mut Turn<'_>) {
+    fn send_challenge(&mut self, concentrator: &Concentrator, step: &mut Step<'_>) {
         self.identifier = self.identifier.wrapping_add(1);
-        self.challenge = draw(turn.random);
-        self.deadline = Some(turn.restart_at());
+        self.challenge = draw(step.random);
+        self.deadline = Some(step.restart_at());
         let data = chap::value(&self.challenge, &concentrator.name);
-        turn.send(PppProtocol::CHAP, chap::CHALLENGE, self.identifier, &data);
+        step.send(PppProtocol::CHAP, chap::CHALLENGE, self.identifier, &data);
     }
 
-    pub(crate) fn tick(&mut self, concentrator: &Concentrator, turn: &mut Turn<'_>) {
-        if self.deadline.is_some_and(|deadline| turn.now >= deadline) {
+    pub(crate) fn tick(&mut self, concentrator: &Concentrator, step: &mut Step<'_>) {
+        if self.deadline.is_some_and(|deadline| step.now >= deadline) {
             self.deadline = None;
             if matches!(self.stage, Stage::Waiting) {
-                self.send_challenge(concentrator, turn);
+                self.send_challenge(concentrator, step);
             }
         }
     }
@@ -277,19 +277,19 @@ impl Authenticator {
         protocol: PppProtocol,
         packet: ControlPacket<'_>,
         serial: u32,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         match (self.method, packet.code) {
             (Some(Method::Pap), pap::REQUEST) if protocol == PppProtocol::PAP => {
-                self.pap_request(packet, serial, turn)
+                self.pap_request(packet, serial, step)
             }
             (Some(Method::ChapMd5 | Method::MsChapV2), chap::RESPONSE) if protocol == PppProtocol::CHAP => {
-                self.response(packet, serial, turn)
+                self.response(packet, serial, step)
             }
             // A challenge to who challenges: reflection. It is never answered.
             (Some(Method::ChapMd5 | Method::MsChapV2), chap::CHALLENGE) if protocol == PppProtocol::CHAP => {
                 if chap::parse_value(packet.code, packet.data)?.0 == self.challenge {
-                    turn.remark(Remark::OwnChallenge);
+                    step.notice(Notice::OwnChallenge);
                 }
                 Ok(None)
             }
@@ -301,7 +301,7 @@ impl Authenticator {
         &mut self,
         packet: ControlPacket<'_>,
         serial: u32,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         let (user, password) = pap::parse_request(packet.data)?;
         match &self.stage {
@@ -316,8 +316,8 @@ impl Authenticator {
                 }
             }
             Stage::Accepted(answer) => {
-                if turn.may_answer() {
-                    turn.send(PppProtocol::PAP, pap::ACK, packet.identifier, answer);
+                if step.may_answer() {
+                    step.send(PppProtocol::PAP, pap::ACK, packet.identifier, answer);
                 }
             }
         }
@@ -328,7 +328,7 @@ impl Authenticator {
         &mut self,
         packet: ControlPacket<'_>,
         serial: u32,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         let (value, user) = chap::parse_value(packet.code, packet.data)?;
         if packet.identifier != self.identifier {
@@ -338,8 +338,8 @@ impl Authenticator {
             Stage::Waiting => {}
             Stage::Claimed { .. } => return Ok(None),
             Stage::Accepted(answer) => {
-                if turn.may_answer() {
-                    turn.send(PppProtocol::CHAP, chap::SUCCESS, packet.identifier, answer);
+                if step.may_answer() {
+                    step.send(PppProtocol::CHAP, chap::SUCCESS, packet.identifier, answer);
                 }
                 return Ok(None);
             }
@@ -364,7 +364,7 @@ impl Authenticator {
     }
 
     /// The subscriber is accepted. `false`: the proof is of no claim that is pending.
-    pub(crate) fn accept(&mut self, proof: &Proof, message: &[u8], turn: &mut Turn<'_>) -> bool {
+    pub(crate) fn accept(&mut self, proof: &Proof, message: &[u8], step: &mut Step<'_>) -> bool {
         if !matches!(self.stage, Stage::Claimed { serial, .. } if serial == proof.serial) {
             return false;
         }
@@ -379,24 +379,24 @@ impl Authenticator {
                 return true;
             }
         };
-        turn.send(protocol, code, self.identifier, &answer);
+        step.send(protocol, code, self.identifier, &answer);
         self.stage = Stage::Accepted(answer.into());
         true
     }
 
     /// The subscriber is refused: its name. `None`: no claim is pending.
-    pub(crate) fn refuse(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn refuse(&mut self, message: &[u8], step: &mut Step<'_>) -> Option<Vec<u8>> {
         let Stage::Claimed { user, .. } = &self.stage else { return None };
         let user = user.to_vec();
         self.stage = Stage::Waiting;
         match self.method {
             Some(Method::Pap) => {
-                turn.send(PppProtocol::PAP, pap::NAK, self.identifier, &pap::answer(message))
+                step.send(PppProtocol::PAP, pap::NAK, self.identifier, &pap::answer(message))
             }
-            Some(Method::ChapMd5) => turn.send(PppProtocol::CHAP, chap::FAILURE, self.identifier, message),
+            Some(Method::ChapMd5) => step.send(PppProtocol::CHAP, chap::FAILURE, self.identifier, message),
             Some(Method::MsChapV2) => {
-                let failure = ms_chap::failure(&draw(turn.random), message);
-                turn.send(PppProtocol::CHAP, chap::FAILURE, self.identifier, &failure);
+                let failure = ms_chap::failure(&draw(step.random), message);
+                step.send(PppProtocol::CHAP, chap::FAILURE, self.identifier, &failure);
             }
             None => {}
         }

@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 
 pub const CHALLENGE: u8 = 1;
 pub(crate) const RESPONSE: u8 = 2;
-pub const SUCCESS: u8 = 3;
+pub(crate) const SUCCESS: u8 = 3;
 pub(crate) const FAILURE: u8 = 4;
 
 /// Data of a Challenge or Response: the value behind its length, then the sender's name.

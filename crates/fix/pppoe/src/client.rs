@@ -18,7 +18,7 @@ mod end;
 
 pub use crate::session::Phase;
 pub use config::{Config, Reconnect};
-pub use end::{End, Remark};
+pub use end::{End, Notice};
 
 use crate::discovery::Packet;
 use crate::discovery::host::{self, Found, Host};
@@ -52,8 +52,8 @@ pub enum Action {
     },
     /// The next attempt is made after this time.
     Waits(Duration),
-    Remark(Remark),
-    /// It was closed as asked, or given up; nothing follows until it is started again.
+    Notice(Notice),
+    /// It was closed as requested, or given up; nothing follows until it is started again.
     Ended,
 }
 
@@ -87,7 +87,7 @@ pub struct Ignored {
 pub struct Status {
     pub phase: Phase,
     pub(crate) has_line: bool,
-    /// Service-Name that is asked for; empty for any.
+    /// Service-Name that is requested; empty for any.
     pub service: Vec<u8>,
     /// The session, also before packets may flow.
     pub session: Option<Opened>,
@@ -207,7 +207,7 @@ impl Client {
             }
             _ => {
                 self.is_closing = true;
-                self.over(End::Asked, step);
+                self.over(End::Requested, step);
             }
         }
     }
@@ -259,14 +259,14 @@ impl Client {
         self.of_session(did, step);
     }
 
-    /// Tells that data of the session was received, so that no echo is needed.
+    /// Reports that data of the session was received, so that no echo is needed.
     pub fn heard(&mut self, now: Time) {
         if let State::Session(running) = &mut self.state {
             running.session.heard(now);
         }
     }
 
-    /// Tells that the line below came or went.
+    /// Reports that the line below came or went.
     pub fn line(&mut self, now: Time, is_up: bool, random: &mut dyn Random, actions: &mut Vec<Action>) {
         if is_up == self.has_line {
             return;
@@ -275,7 +275,7 @@ impl Client {
         let step = &mut Step { now, random, actions };
         // Before the first try there is no session that could be kept, and the caller says what it waits for.
         if is_up || !matches!(self.state, State::Idle) {
-            step.actions.push(Action::Remark(if is_up { Remark::LineUp } else { Remark::LineDown }));
+            step.actions.push(Action::Notice(if is_up { Notice::LineUp } else { Notice::LineDown }));
         }
         match self.state {
             State::NoLine if is_up => {
@@ -291,7 +291,7 @@ impl Client {
         }
     }
 
-    /// Tells that the interface has another MAC address: the session belonged to the one before.
+    /// Reports that the interface has another MAC address: the session belonged to the one before.
     pub fn set_own(
         &mut self,
         now: Time,
@@ -406,7 +406,7 @@ impl Client {
                     step.actions.push(Action::Send { stage: Stage::Discovery, destination, payload });
                 }
                 host::Action::Chosen { offer, others } => {
-                    step.actions.push(Action::Remark(Remark::Chosen { offer, others }));
+                    step.actions.push(Action::Notice(Notice::Chosen { offer, others }));
                 }
                 host::Action::Found(found) => self.begin(*found, step),
                 host::Action::Failed(failure) => self.over(End::NotFound(failure), step),
@@ -415,9 +415,9 @@ impl Client {
     }
 
     fn begin(&mut self, found: Found, step: &mut Step<'_>) {
-        if let Some(asked) = found.asked_payload.filter(|_| found.fell_back()) {
+        if let Some(requested) = found.requested_payload.filter(|_| found.fell_back()) {
             let (offer, agreed) = (found.offer.clone(), found.max_payload);
-            step.actions.push(Action::Remark(Remark::Payload { offer, asked, agreed }));
+            step.actions.push(Action::Notice(Notice::Payload { offer, requested, agreed }));
         }
         self.sessions += 1;
         self.enter(Phase::Lcp, step);
@@ -447,12 +447,12 @@ impl Client {
                     self.enter(phase, step);
                     continue;
                 }
-                session::Action::Remark(remark) => {
-                    step.actions.push(Action::Remark(Remark::Session(remark)));
+                session::Action::Notice(notice) => {
+                    step.actions.push(Action::Notice(Notice::Session(notice)));
                     false
                 }
                 session::Action::Closed(closed) => return self.over(End::Session(closed), step),
-                // A host is asked by nobody for a verdict.
+                // A host is requested by nobody for a verdict.
                 session::Action::Authenticate(_) => false,
             };
             if is_change {

@@ -4,9 +4,9 @@
 //!
 //! * [`Concentrator::receive`] takes each packet of either stage with where it came from; [`Concentrator::tick`] is called when
 //!   [`Concentrator::deadline`] has come. What is to be done comes out as [`Action`]s, to be done in their order.
-//! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's. That some came is told by
+//! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's. That some came is reported by
 //!   [`Concentrator::heard`], so that the session needs no echo, and packets of sessions that there are not by
-//!   [`Concentrator::stray`]; what it counted is asked for through [`Turn::traffic`].
+//!   [`Concentrator::stray`]; what it counted is requested through [`Step::traffic`].
 //! * Nothing is kept for a PADI (attack 7 of the test names). A PADR costs a session only with a cookie that was made for its
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
@@ -27,18 +27,18 @@ mod config;
 mod lifecycle;
 mod login_throttle;
 pub mod network;
+mod notice;
 mod numbers;
 mod operator;
 pub mod pool;
-mod remark;
 pub mod secrets;
 mod sessions;
 mod snapshot;
 
 pub use authentication::Refusal;
 pub use config::{Config, SameUser};
+pub use notice::Notice;
 pub use operator::{Listed, Reloaded, Target, Why};
-pub use remark::Remark;
 pub use sessions::{Caps, Full, Id};
 pub use snapshot::{Restored, Snapshot};
 
@@ -63,8 +63,8 @@ use std::sync::Arc;
 use wire::ethernet::MacAddress;
 use wire::pppoe::Stage;
 
-/// What the machine needs of the world for each of its turns.
-pub struct Turn<'a> {
+/// What the machine needs of the world for each of its steps.
+pub struct Step<'a> {
     pub now: Time,
     pub random: &'a mut dyn Random,
     /// What the data path has counted of a session since it took it in: since the last [`Action::Installed`] of a session that
@@ -93,7 +93,7 @@ pub enum Action {
     Account(Box<Record>),
     /// A session is over, whether it ever was open or not. Its number and addresses are free again.
     Ended(Box<End>),
-    Remark(Box<Remark>),
+    Notice(Box<Notice>),
 }
 
 /// A session as a data path needs it.
@@ -169,7 +169,7 @@ pub struct Concentrator {
     addresses: AddressPool,
     prefixes: Option<PrefixPool>,
     throttle: LoginThrottle,
-    remarks: remark::Throttle,
+    notices: notice::Throttle,
     counters: Counters,
 }
 
@@ -202,36 +202,36 @@ impl Concentrator {
             addresses,
             prefixes,
             throttle: LoginThrottle::new(config.caps.sessions, random),
-            remarks: remark::Throttle::default(),
+            notices: notice::Throttle::default(),
             counters: Counters::default(),
             config,
         })
     }
 
     /// Takes a packet of either stage.
-    pub fn receive(&mut self, turn: &mut Turn<'_>, stage: Stage, arrival: &Arrival<'_>) {
+    pub fn receive(&mut self, step: &mut Step<'_>, stage: Stage, arrival: &Arrival<'_>) {
         match stage {
-            Stage::Discovery => self.discovery_packet(turn, arrival),
-            Stage::Session => self.session_packet(turn, arrival),
+            Stage::Discovery => self.discovery_packet(step, arrival),
+            Stage::Session => self.session_packet(step, arrival),
         }
     }
 
-    fn discovery_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>) {
+    fn discovery_packet(&mut self, step: &mut Step<'_>, arrival: &Arrival<'_>) {
         let (place, station) = (arrival.place, arrival.packet.source);
-        match self.discovery.receive(turn.now, arrival, turn.random) {
+        match self.discovery.receive(step.now, arrival, step.random) {
             Answer::Ignored(_) => {}
             Answer::Offer(payload) => {
-                turn.actions.push(Action::Send {
+                step.actions.push(Action::Send {
                     place,
                     destination: station,
                     stage: Stage::Discovery,
                     payload,
                 });
             }
-            Answer::Request(request) => self.open(turn, &request),
+            Answer::Request(request) => self.open(step, &request),
             // RFC 2516 section 5.5: no more traffic is allowed, and none is sent back.
             Answer::Terminate { session } => match self.table.of_number(&place, session) {
-                Some(slot) if self.is_of(slot, station) => self.end_by_host(turn, slot),
+                Some(slot) if self.is_of(slot, station) => self.end_by_host(step, slot),
                 _ => self.counters.padt_ignored += 1,
             },
         }
@@ -241,7 +241,7 @@ impl Concentrator {
         self.table.get(slot).is_some_and(|entry| entry.station == station)
     }
 
-    fn session_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>) {
+    fn session_packet(&mut self, step: &mut Step<'_>, arrival: &Arrival<'_>) {
         let (place, packet) = (arrival.place, arrival.packet);
         let read = unwrapped(packet.payload).ok().filter(|_| packet.destination == arrival.own);
         let Some((number, payload)) = read.filter(|_| !packet.source.is_multicast()) else {
@@ -250,28 +250,28 @@ impl Concentrator {
         };
         match self.table.of_number(&place, number) {
             Some(slot) if self.is_of(slot, packet.source) => {
-                self.drive(turn, slot, |session, turn, actions| {
-                    session.receive(turn.now, payload, turn.random, actions);
+                self.drive(step, slot, |session, step, actions| {
+                    session.receive(step.now, payload, step.random, actions);
                 });
             }
             Some(_) => self.counters.other_station += 1,
             None => {
                 self.counters.unknown_session += 1;
-                self.stray(turn, place, packet.source, number);
+                self.stray(step, place, packet.source, number);
             }
         }
     }
 
-    /// Tells that the data path received packets of a number that is nobody's at that place. A host whose session is gone so
+    /// Reports that the data path received packets of a number that is nobody's at that place. A host whose session is removed so
     /// learns of it by its next packet, instead of after some lost echoes.
-    pub fn stray(&mut self, turn: &mut Turn<'_>, place: Place, station: MacAddress, number: u16) {
+    pub fn stray(&mut self, step: &mut Step<'_>, place: Place, station: MacAddress, number: u16) {
         let is_there = self.table.of_number(&place, number).is_some();
         if is_there || station.is_multicast() || !is_session(number) {
             return;
         }
-        if self.strays.take(turn.now, station, &place).is_ok() {
+        if self.strays.take(step.now, station, &place).is_ok() {
             let payload = padt(number, Some("there is no such session"));
-            turn.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            step.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
     }
 
@@ -281,15 +281,15 @@ impl Concentrator {
     }
 
     /// Does what is due. Called early, it does nothing.
-    pub fn tick(&mut self, turn: &mut Turn<'_>) {
+    pub fn tick(&mut self, step: &mut Step<'_>) {
         // Each at most once, so that a session that always wants to be called does not stop the others.
-        let due: Vec<u32> = std::iter::from_fn(|| self.table.expired(turn.now)).collect();
+        let due: Vec<u32> = std::iter::from_fn(|| self.table.expired(step.now)).collect();
         for slot in due {
-            self.tick_one(turn, slot);
+            self.tick_one(step, slot);
         }
     }
 
-    /// Tells that the data path received packets of a session.
+    /// Reports that the data path received packets of a session.
     pub fn heard(&mut self, now: Time, id: Id) {
         if let Some(entry) = self.table.of_id(id).and_then(|slot| self.table.get_mut(slot)) {
             entry.session.heard(now);

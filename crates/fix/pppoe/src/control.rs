@@ -56,7 +56,7 @@ pub enum ControlError {
         code: u8,
         /// Bytes behind the header.
         found: usize,
-        /// Bytes wanted.
+        /// Bytes requested.
         least: usize,
     },
 }

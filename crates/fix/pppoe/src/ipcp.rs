@@ -3,15 +3,15 @@
 
 use crate::control::{ConfigurationOption, has_option, put_option};
 use crate::negotiation::{Failure, Judgement, Layer};
-use crate::session::{Grant, Ipv4, Remark};
-use crate::turn::Turn;
+use crate::session::{Grant, Ipv4, Notice};
+use crate::step::Step;
 use std::net::Ipv4Addr;
 use wire::ppp::PppProtocol;
 
 const ADDRESS: u8 = 3;
 /// Primary and secondary DNS server address.
 const DNS: [u8; 2] = [129, 131];
-/// Naks of one option after which it is not asked for any more.
+/// Naks of one option after which it is not requested any more.
 const NAKS: u8 = 3;
 
 /// Whether a host can have this address: not 0.0.0.0/8, loopback, multicast, reserved or broadcast.
@@ -21,8 +21,8 @@ pub(crate) fn is_usable(address: Ipv4Addr) -> bool {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ipcp {
-    first: Wanted,
-    asked: Wanted,
+    first: Options4,
+    requested: Options4,
     address_naks: u8,
     dns_naks: [u8; 2],
     /// What a concentrator gives; `None`: this is a host.
@@ -32,9 +32,9 @@ pub(crate) struct Ipcp {
     candidate: Option<Ipv4Addr>,
 }
 
-/// Options of this end's request; `None`: not asked for.
+/// Options of this end's request; `None`: not requested.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Options4 {
     address: Option<Ipv4Addr>,
     dns: [Option<Ipv4Addr>; 2],
 }
@@ -46,17 +46,17 @@ struct Given {
 }
 
 impl Ipcp {
-    /// A host's: `address` is asked for first.
+    /// A host's: `address` is requested first.
     pub(crate) fn host(address: Ipv4Addr, dns: bool) -> Ipcp {
         let dns = [dns.then_some(Ipv4Addr::UNSPECIFIED); 2];
-        Ipcp::new(Wanted { address: Some(address), dns }, None)
+        Ipcp::new(Options4 { address: Some(address), dns }, None)
     }
 
     /// A concentrator's; `None`: no IPv4 was granted.
     pub(crate) fn concentrator(grant: &Grant) -> Option<Ipcp> {
         let (local, peer) = grant.ipv4?;
-        let wanted = Wanted { address: Some(local), dns: [None; 2] };
-        Some(Ipcp::new(wanted, Some(Given { peer, dns: grant.dns })))
+        let requested = Options4 { address: Some(local), dns: [None; 2] };
+        Some(Ipcp::new(requested, Some(Given { peer, dns: grant.dns })))
     }
 
     /// A concentrator's that was up in another process.
@@ -66,24 +66,32 @@ impl Ipcp {
         Some(ipcp)
     }
 
-    fn new(first: Wanted, given: Option<Given>) -> Ipcp {
-        Ipcp { first, asked: first, address_naks: 0, dns_naks: [0; 2], given, peer: None, candidate: None }
+    fn new(first: Options4, given: Option<Given>) -> Ipcp {
+        Ipcp {
+            first,
+            requested: first,
+            address_naks: 0,
+            dns_naks: [0; 2],
+            given,
+            peer: None,
+            candidate: None,
+        }
     }
 
     /// What came of it, once it is up.
     pub(crate) fn result(&self) -> Ipv4 {
-        let local = self.asked.address.or(self.first.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
-        Ipv4 { local, peer: self.peer, dns: self.asked.dns.map(|dns| dns.filter(|dns| is_usable(*dns))) }
+        let local = self.requested.address.or(self.first.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        Ipv4 { local, peer: self.peer, dns: self.requested.dns.map(|dns| dns.filter(|dns| is_usable(*dns))) }
     }
 
-    fn judge_address(&mut self, address: Ipv4Addr, turn: &mut Turn<'_>) -> Judgement {
+    fn judge_address(&mut self, address: Ipv4Addr, step: &mut Step<'_>) -> Judgement {
         match self.given {
             Some(given) if address == given.peer => {}
             Some(given) => return Judgement::Nak(given.peer.octets().to_vec()),
             // The peer of a host asks for an address: there is none to give.
             None if address.is_unspecified() => return Judgement::Reject,
             None if !is_usable(address) => {
-                turn.remark(Remark::BadAddress { address });
+                step.notice(Notice::BadAddress { address });
                 return Judgement::Reject;
             }
             None => {}
@@ -103,17 +111,18 @@ impl Ipcp {
     /// Sees that a host was not given the address that the peer has itself. RFC 1332 does not forbid it and pppd takes it, but
     /// an address is one end's (RFC 1122 section 3.2.1.3): what is for this end would stay at the other.
     fn expect_two(&self) -> Result<(), Failure> {
-        let is_one = self.given.is_none() && self.peer.is_some() && self.peer == self.asked.address;
+        let is_one = self.given.is_none() && self.peer.is_some() && self.peer == self.requested.address;
         if is_one { Err(Failure::PeersAddress) } else { Ok(()) }
     }
 
     fn naked_dns(&mut self, place: usize, address: Option<Ipv4Addr>) {
-        let (Some(asked), Some(naks)) = (self.asked.dns.get_mut(place), self.dns_naks.get_mut(place)) else {
+        let (Some(server), Some(naks)) = (self.requested.dns.get_mut(place), self.dns_naks.get_mut(place))
+        else {
             return;
         };
         *naks = naks.saturating_add(1);
         // Some say by a Nak of 0.0.0.0 that they have none, and some say it for ever.
-        *asked = asked.and(address).filter(|address| is_usable(*address) && *naks < NAKS);
+        *server = server.and(address).filter(|address| is_usable(*address) && *naks < NAKS);
     }
 }
 
@@ -131,18 +140,18 @@ impl Layer for Ipcp {
     }
 
     fn request(&self, options: &mut Vec<u8>) {
-        if let Some(address) = self.asked.address {
+        if let Some(address) = self.requested.address {
             put_option(ADDRESS, &address.octets(), options);
         }
-        for (kind, address) in DNS.into_iter().zip(self.asked.dns) {
+        for (kind, address) in DNS.into_iter().zip(self.requested.dns) {
             if let Some(address) = address {
                 put_option(kind, &address.octets(), options);
             }
         }
     }
 
-    fn reset(&mut self, _turn: &mut Turn<'_>) {
-        self.asked = self.first;
+    fn reset(&mut self, _turn: &mut Step<'_>) {
+        self.requested = self.first;
         (self.address_naks, self.dns_naks) = (0, [0; 2]);
     }
 
@@ -150,15 +159,15 @@ impl Layer for Ipcp {
         self.candidate = None;
     }
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
+    fn judge(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<Judgement, Failure> {
         Ok(match (option.kind, address(option.data), dns_place(option.kind)) {
-            (ADDRESS, Some(address), _) => self.judge_address(address, turn),
+            (ADDRESS, Some(address), _) => self.judge_address(address, step),
             (_, Some(address), Some(place)) => self.judge_dns(place, address),
             _ => Judgement::Reject,
         })
     }
 
-    fn missing(&mut self, _turn: &mut Turn<'_>, naks: &mut Vec<u8>) {
+    fn missing(&mut self, _turn: &mut Step<'_>, naks: &mut Vec<u8>) {
         if let Some(given) = self.given
             && self.candidate.is_none()
             && !has_option(ADDRESS, naks)
@@ -177,11 +186,11 @@ impl Layer for Ipcp {
     }
 
     fn acked(&mut self) -> Result<(), Failure> {
-        let none = self.given.is_none() && !self.asked.address.is_some_and(is_usable);
+        let none = self.given.is_none() && !self.requested.address.is_some_and(is_usable);
         if none { Err(Failure::NoAddress) } else { self.expect_two() }
     }
 
-    fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure> {
+    fn naked(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<(), Failure> {
         let address = address(option.data);
         if let Some(place) = dns_place(option.kind) {
             self.naked_dns(place, address);
@@ -193,17 +202,17 @@ impl Layer for Ipcp {
         if self.given.is_some() {
             // The subscriber wants this end elsewhere: it is where it is, and stops saying so.
             self.address_naks = self.address_naks.saturating_add(1);
-            self.asked.address = self.asked.address.filter(|_| self.address_naks < NAKS);
+            self.requested.address = self.requested.address.filter(|_| self.address_naks < NAKS);
             return Ok(());
         }
         match address {
             Some(address) if is_usable(address) => {
-                self.asked.address = Some(address);
+                self.requested.address = Some(address);
                 Ok(())
             }
             _ => {
                 if let Some(address) = address.filter(|address| !address.is_unspecified()) {
-                    turn.remark(Remark::BadAddress { address });
+                    step.notice(Notice::BadAddress { address });
                 }
                 Err(Failure::NoAddress)
             }
@@ -211,14 +220,14 @@ impl Layer for Ipcp {
     }
 
     fn rejected(&mut self, kind: u8) -> Result<(), Failure> {
-        if let Some(asked) = dns_place(kind).and_then(|place| self.asked.dns.get_mut(place)) {
-            *asked = None;
+        if let Some(server) = dns_place(kind).and_then(|place| self.requested.dns.get_mut(place)) {
+            *server = None;
             return Ok(());
         }
         if self.given.is_none() {
             return Err(Failure::NoAddress);
         }
-        self.asked.address = None;
+        self.requested.address = None;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::control::{ConfigurationOption, has_option, put_option};
 use crate::negotiation::{Failure, Judgement, Layer};
 use crate::session::Ipv6;
-use crate::turn::Turn;
+use crate::step::Step;
 use crate::{Random, draw};
 use wire::ppp::PppProtocol;
 
@@ -14,7 +14,7 @@ const IDENTIFIER: u8 = 1;
 pub(crate) struct Ipv6cp {
     /// Asked for first; zero: one drawn at random.
     first: u64,
-    asked: u64,
+    requested: u64,
     /// What a concentrator suggests to a subscriber that has none or this end's; zero: one drawn at random.
     suggestion: u64,
     peer: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Ipv6cp {
 impl Ipv6cp {
     /// `first`: this end's identifier; `suggestion`: one for a peer that has none of its own. Zero: drawn at random.
     pub(crate) fn new(first: u64, suggestion: u64) -> Ipv6cp {
-        Ipv6cp { first, asked: first, suggestion, peer: 0, candidate: 0 }
+        Ipv6cp { first, requested: first, suggestion, peer: 0, candidate: 0 }
     }
 
     /// One that was up in another process, with the identifier that the peer has.
@@ -34,14 +34,14 @@ impl Ipv6cp {
 
     /// What came of it, once it is up.
     pub(crate) fn result(&self) -> Ipv6 {
-        Ipv6 { local: self.asked, peer: self.peer }
+        Ipv6 { local: self.requested, peer: self.peer }
     }
 
-    fn suggest(&self, turn: &mut Turn<'_>) -> u64 {
-        if self.suggestion != 0 && self.suggestion != self.asked {
+    fn suggest(&self, step: &mut Step<'_>) -> u64 {
+        if self.suggestion != 0 && self.suggestion != self.requested {
             return self.suggestion;
         }
-        draw_identifier(self.asked, turn.random)
+        draw_identifier(self.requested, step.random)
     }
 }
 
@@ -62,33 +62,33 @@ impl Layer for Ipv6cp {
     }
 
     fn request(&self, options: &mut Vec<u8>) {
-        put_option(IDENTIFIER, &self.asked.to_be_bytes(), options);
+        put_option(IDENTIFIER, &self.requested.to_be_bytes(), options);
     }
 
-    fn reset(&mut self, turn: &mut Turn<'_>) {
-        self.asked = if self.first == 0 { draw_identifier(0, turn.random) } else { self.first };
+    fn reset(&mut self, step: &mut Step<'_>) {
+        self.requested = if self.first == 0 { draw_identifier(0, step.random) } else { self.first };
     }
 
     fn begin(&mut self) {
         self.candidate = 0;
     }
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
+    fn judge(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<Judgement, Failure> {
         if option.kind != IDENTIFIER {
             return Ok(Judgement::Reject);
         }
         match identifier(option.data) {
-            Some(identifier) if identifier != 0 && identifier != self.asked => {
+            Some(identifier) if identifier != 0 && identifier != self.requested => {
                 self.candidate = identifier;
                 Ok(Judgement::Ack)
             }
-            _ => Ok(Judgement::Nak(self.suggest(turn).to_be_bytes().to_vec())),
+            _ => Ok(Judgement::Nak(self.suggest(step).to_be_bytes().to_vec())),
         }
     }
 
-    fn missing(&mut self, turn: &mut Turn<'_>, naks: &mut Vec<u8>) {
+    fn missing(&mut self, step: &mut Step<'_>, naks: &mut Vec<u8>) {
         if self.candidate == 0 && !has_option(IDENTIFIER, naks) {
-            put_option(IDENTIFIER, &self.suggest(turn).to_be_bytes(), naks);
+            put_option(IDENTIFIER, &self.suggest(step).to_be_bytes(), naks);
         }
     }
 
@@ -98,10 +98,11 @@ impl Layer for Ipv6cp {
     }
 
     /// An identifier that this end cannot take is answered by another one.
-    fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure> {
+    fn naked(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<(), Failure> {
         if option.kind == IDENTIFIER {
-            let wanted = identifier(option.data).filter(|wanted| *wanted != 0 && *wanted != self.peer);
-            self.asked = wanted.unwrap_or_else(|| draw_identifier(self.peer, turn.random));
+            let proposed =
+                identifier(option.data).filter(|proposed| *proposed != 0 && *proposed != self.peer);
+            self.requested = proposed.unwrap_or_else(|| draw_identifier(self.peer, step.random));
         }
         Ok(())
     }

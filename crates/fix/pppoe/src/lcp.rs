@@ -7,8 +7,8 @@
 use crate::control::{ConfigurationOption, put_option};
 use crate::draw;
 use crate::negotiation::{Failure, Judgement, Layer};
-use crate::session::{Concentrator, Demanded, Host, Method, Remark, Role};
-use crate::turn::Turn;
+use crate::session::{Concentrator, Demanded, Host, Method, Notice, Role};
+use crate::step::Step;
 use wire::ppp::PppProtocol;
 
 const MRU: u8 = 1;
@@ -41,7 +41,7 @@ impl Peer {
 pub(crate) struct Lcp {
     /// Most bytes that this end receives.
     mru: u16,
-    /// MRU that is asked for; `None`: the peer does not want to hear of it.
+    /// MRU that is requested; `None`: the peer does not want to hear of it.
     asked_mru: Option<u16>,
     mru_naks: u8,
     /// This end's magic number; zero: the peer wants none.
@@ -91,7 +91,7 @@ impl Lcp {
         self.mru
     }
 
-    fn judge_magic(&mut self, data: &[u8], turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
+    fn judge_magic(&mut self, data: &[u8], step: &mut Step<'_>) -> Result<Judgement, Failure> {
         let magic = data.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         if data.len() == 4 && magic != 0 && magic != self.magic {
             self.loops = 0;
@@ -104,12 +104,12 @@ impl Lcp {
                 return Err(Failure::Looped);
             }
         }
-        Ok(Judgement::Nak(draw_magic(turn).to_be_bytes().to_vec()))
+        Ok(Judgement::Nak(draw_magic(step).to_be_bytes().to_vec()))
     }
 
-    /// The peer demands that this end says who it is. Of methods that are not allowed it is told one that is, each time
+    /// The peer demands that this end says who it is. Of methods that are not allowed it hears one that is, each time
     /// another, and when all were named it is over: a method that is not in the list is never used.
-    fn judge_method(&mut self, data: &[u8], host: &Host, turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
+    fn judge_method(&mut self, data: &[u8], host: &Host, step: &mut Step<'_>) -> Result<Judgement, Failure> {
         let allowed: &[Method] = if host.user.is_empty() { &[] } else { &host.methods };
         if let Some(method) = Method::of_option(data).filter(|method| allowed.contains(method)) {
             self.candidate.method = Some(method);
@@ -123,7 +123,7 @@ impl Lcp {
         if allowed.is_empty() {
             return Ok(Judgement::Reject);
         }
-        turn.remark(Remark::MethodNotAllowed { demanded });
+        step.notice(Notice::MethodNotAllowed { demanded });
         let named = usize::from(self.method_naks);
         self.method_naks = self.method_naks.saturating_add(1);
         match allowed.get(named % allowed.len()) {
@@ -143,8 +143,8 @@ impl Lcp {
             *slot = true;
         }
         let free = |method: &Method| !self.refused.get(*method as usize).copied().unwrap_or(true);
-        let wanted = Method::of_option(data).filter(|method| methods.contains(method) && free(method));
-        match wanted.or_else(|| methods.iter().copied().find(free)) {
+        let proposed = Method::of_option(data).filter(|method| methods.contains(method) && free(method));
+        match proposed.or_else(|| methods.iter().copied().find(free)) {
             Some(method) => {
                 self.demand = Some(method);
                 Ok(())
@@ -155,8 +155,8 @@ impl Lcp {
 }
 
 /// A magic number, which is never zero.
-fn draw_magic(turn: &mut Turn<'_>) -> u32 {
-    u32::from_be_bytes(draw(turn.random)).max(1)
+fn draw_magic(step: &mut Step<'_>) -> u32 {
+    u32::from_be_bytes(draw(step.random)).max(1)
 }
 
 impl Layer for Lcp {
@@ -176,10 +176,10 @@ impl Layer for Lcp {
         }
     }
 
-    fn reset(&mut self, turn: &mut Turn<'_>) {
+    fn reset(&mut self, step: &mut Step<'_>) {
         self.asked_mru = Some(self.mru);
-        self.magic = draw_magic(turn);
-        self.demand = match &turn.config.role {
+        self.magic = draw_magic(step);
+        self.demand = match &step.config.role {
             Role::Host(_) => None,
             Role::Concentrator(concentrator) => concentrator.methods.first().copied(),
         };
@@ -191,8 +191,8 @@ impl Layer for Lcp {
         self.candidate = Peer::DEFAULT;
     }
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
-        match (option.kind, &turn.config.role) {
+    fn judge(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<Judgement, Failure> {
+        match (option.kind, &step.config.role) {
             (MRU, _) => {
                 let mru = option.data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 if option.data.len() != 2 || mru < LEAST_MRU {
@@ -202,8 +202,8 @@ impl Layer for Lcp {
                 self.candidate.mru = mru;
                 Ok(Judgement::Ack)
             }
-            (MAGIC, _) => self.judge_magic(option.data, turn),
-            (AUTHENTICATION, Role::Host(host)) => self.judge_method(option.data, host, turn),
+            (MAGIC, _) => self.judge_magic(option.data, step),
+            (AUTHENTICATION, Role::Host(host)) => self.judge_method(option.data, host, step),
             _ => Ok(Judgement::Reject),
         }
     }
@@ -214,10 +214,10 @@ impl Layer for Lcp {
         Ok(())
     }
 
-    fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure> {
-        match (option.kind, &turn.config.role) {
+    fn naked(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<(), Failure> {
+        match (option.kind, &step.config.role) {
             (MRU, _) => {
-                // A smaller one is as good. A larger one cannot be received; who insists on it is not told again, and cannot
+                // A smaller one is as good. A larger one cannot be received; who insists on it is not known again, and cannot
                 // send more than PPPoE lets it.
                 let mru = option.data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 self.mru_naks = self.mru_naks.saturating_add(1);
@@ -229,7 +229,7 @@ impl Layer for Lcp {
                 Ok(())
             }
             (MAGIC, _) if self.magic != 0 => {
-                self.magic = draw_magic(turn);
+                self.magic = draw_magic(step);
                 Ok(())
             }
             (AUTHENTICATION, Role::Concentrator(concentrator)) if self.demand.is_some() => {

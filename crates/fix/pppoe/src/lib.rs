@@ -61,7 +61,7 @@ mod negotiation;
 mod pages;
 pub mod pap;
 pub mod session;
-mod turn;
+mod step;
 
 /// Time since a moment that the caller chooses once for all machines, and which never goes back: a monotonic clock.
 pub type Time = core::time::Duration;

@@ -8,17 +8,17 @@
 //! are rejected, after as many rejections, or twice as many Naks and Rejects from the peer, negotiation has failed.
 
 use crate::Time;
-use crate::automaton::{Action as Step, Event, State, step};
+use crate::automaton::{Action as Operation, Event, State, transition};
 use crate::control::{ConfigurationOption, ControlError, code, options, put_option};
-use crate::session::Remark;
-use crate::turn::Turn;
+use crate::session::Notice;
+use crate::step::Step;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
 /// What is said to an option of the peer's request.
 pub(crate) enum Judgement {
     Ack,
-    /// It may be wanted with this data.
+    /// It may be requested with this data.
     Nak(Vec<u8>),
     Reject,
 }
@@ -42,15 +42,15 @@ pub(crate) trait Layer {
     fn request(&self, options: &mut Vec<u8>);
 
     /// Negotiation begins anew: this end asks for what it wants first.
-    fn reset(&mut self, turn: &mut Turn<'_>);
+    fn reset(&mut self, step: &mut Step<'_>);
 
     /// A request of the peer begins: what it will not name has its default.
     fn begin(&mut self);
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure>;
+    fn judge(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<Judgement, Failure>;
 
     /// Appends to a Nak what the request should have named.
-    fn missing(&mut self, _turn: &mut Turn<'_>, _naks: &mut Vec<u8>) {}
+    fn missing(&mut self, _turn: &mut Step<'_>, _naks: &mut Vec<u8>) {}
 
     /// The whole request was agreed to.
     fn agreed(&mut self) -> Result<(), Failure>;
@@ -61,7 +61,7 @@ pub(crate) trait Layer {
     }
 
     /// The peer wants an option of this end with other data, or one that it did not name.
-    fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure>;
+    fn naked(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<(), Failure>;
 
     /// The peer does not want an option of this end's request.
     fn rejected(&mut self, kind: u8) -> Result<(), Failure>;
@@ -144,21 +144,21 @@ impl Negotiation {
         &mut self,
         layer: &mut dyn Layer,
         event: Event,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Option<Signal> {
-        self.run(layer, event, Answer::default(), turn)
+        self.run(layer, event, Answer::default(), step)
     }
 
     /// The restart timer, if it has run out.
-    pub(crate) fn tick(&mut self, layer: &mut dyn Layer, turn: &mut Turn<'_>) -> Option<Signal> {
-        if self.deadline.is_none_or(|deadline| turn.now < deadline) {
+    pub(crate) fn tick(&mut self, layer: &mut dyn Layer, step: &mut Step<'_>) -> Option<Signal> {
+        if self.deadline.is_none_or(|deadline| step.now < deadline) {
             return None;
         }
         self.run(
             layer,
             if self.left > 0 { Event::Timeout } else { Event::TimeoutLast },
             Answer::default(),
-            turn,
+            step,
         )
     }
 
@@ -167,30 +167,30 @@ impl Negotiation {
         &mut self,
         layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Signal>, ControlError> {
         let ControlPacket { code, identifier, data } = packet;
         let answer = Answer { code: code::TERMINATE_ACK, identifier, data: &[] };
         Ok(match code {
-            code::CONFIGURE_REQUEST => return self.configure_request(layer, packet, turn),
+            code::CONFIGURE_REQUEST => return self.configure_request(layer, packet, step),
             code::CONFIGURE_ACK | code::CONFIGURE_NAK | code::CONFIGURE_REJECT => {
-                return self.answer(layer, packet, turn);
+                return self.answer(layer, packet, step);
             }
-            code::TERMINATE_REQUEST => self.run(layer, Event::TerminateRequest, answer, turn),
-            code::TERMINATE_ACK => self.run(layer, Event::TerminateAck, answer, turn),
+            code::TERMINATE_REQUEST => self.run(layer, Event::TerminateRequest, answer, step),
+            code::TERMINATE_ACK => self.run(layer, Event::TerminateAck, answer, step),
             code::CODE_REJECT => {
                 let Some(rejected) = data.first() else {
                     return Err(ControlError::Data { code, found: 0, least: 1 });
                 };
                 let fatal = (code::CONFIGURE_REQUEST..=code::CODE_REJECT).contains(rejected);
                 let event = if fatal { Event::RejectFatal } else { Event::RejectHarmless };
-                self.run(layer, event, answer, turn)
+                self.run(layer, event, answer, step)
             }
             _ => {
                 let length = (data.len() + wire::ppp::ControlHeader::LENGTH) as u16;
                 let whole = [&[code, identifier], &length.to_be_bytes()[..], data].concat();
                 let answer = Answer { code: code::CODE_REJECT, identifier, data: &whole };
-                self.run(layer, Event::UnknownCode, answer, turn)
+                self.run(layer, Event::UnknownCode, answer, step)
             }
         })
     }
@@ -199,7 +199,7 @@ impl Negotiation {
         &mut self,
         layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Signal>, ControlError> {
         options(packet.data).try_for_each(|option| option.map(drop))?;
         let identifier = packet.identifier;
@@ -208,17 +208,17 @@ impl Negotiation {
             self.state,
             State::Initial | State::Starting | State::Closed | State::Closing | State::Stopping
         ) {
-            return Ok(self.run(layer, Event::RequestBad, indifferent, turn));
+            return Ok(self.run(layer, Event::RequestBad, indifferent, step));
         }
-        if packet.data.len() + wire::ppp::ControlHeader::LENGTH > usize::from(turn.limit) {
-            turn.remark(Remark::TooLong { protocol: layer.protocol() });
+        if packet.data.len() + wire::ppp::ControlHeader::LENGTH > usize::from(step.limit) {
+            step.notice(Notice::TooLong { protocol: layer.protocol() });
             return Ok(None);
         }
-        let (code, data) = match self.judge(layer, packet.data, turn) {
+        let (code, data) = match self.judge(layer, packet.data, step) {
             Ok(said) => said,
             Err(failure) => return Ok(Some(Signal::Failed(failure))),
         };
-        if u32::from(self.rejects_sent) > turn.timers().max_failure {
+        if u32::from(self.rejects_sent) > step.timers().max_failure {
             return Ok(Some(Signal::Failed(Failure::NoAgreement)));
         }
         let event = if code == code::CONFIGURE_ACK {
@@ -230,7 +230,7 @@ impl Negotiation {
         } else {
             Event::RequestBad
         };
-        Ok(self.run(layer, event, Answer { code, identifier, data: &data }, turn))
+        Ok(self.run(layer, event, Answer { code, identifier, data: &data }, step))
     }
 
     /// Code and options of the answer to the peer's request.
@@ -238,7 +238,7 @@ impl Negotiation {
         &mut self,
         layer: &mut dyn Layer,
         data: &[u8],
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<(u8, Vec<u8>), Failure> {
         let (mut naks, mut rejects, mut unwanted) = (Vec::new(), Vec::new(), Vec::new());
         let mut seen = [false; 256];
@@ -246,7 +246,7 @@ impl Negotiation {
         for option in options(data).map_while(Result::ok) {
             let twice =
                 seen.get_mut(usize::from(option.kind)).is_none_or(|seen| std::mem::replace(seen, true));
-            match if twice { Judgement::Reject } else { layer.judge(option, turn)? } {
+            match if twice { Judgement::Reject } else { layer.judge(option, step)? } {
                 Judgement::Ack => {}
                 Judgement::Nak(data) => {
                     put_option(option.kind, &data, &mut naks);
@@ -261,14 +261,14 @@ impl Negotiation {
         }
         // RFC 1661 section 4.6, Max-Failure: "further Configure-Nak packets for peer requested options are converted to
         // Configure-Reject packets, and locally desired options are no longer appended".
-        if u32::from(self.naks_sent) >= turn.timers().max_failure {
+        if u32::from(self.naks_sent) >= step.timers().max_failure {
             if unwanted.is_empty() {
                 return Ok((code::CONFIGURE_ACK, data.to_vec()));
             }
             self.rejects_sent = self.rejects_sent.saturating_add(1);
             return Ok((code::CONFIGURE_REJECT, unwanted));
         }
-        layer.missing(turn, &mut naks);
+        layer.missing(step, &mut naks);
         if naks.is_empty() {
             return Ok((code::CONFIGURE_ACK, data.to_vec()));
         }
@@ -277,25 +277,25 @@ impl Negotiation {
     }
 
     /// Configure-Ack, -Nak, -Reject. An answer to another request than the last, a second answer to it, an Ack that is not
-    /// exactly what was asked for, and a Reject of what was not asked for are dropped (RFC 1661 sections 5.2 to 5.4).
+    /// exactly what was requested, and a Reject of what was not requested are dropped (RFC 1661 sections 5.2 to 5.4).
     fn answer(
         &mut self,
         layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<Option<Signal>, ControlError> {
         options(packet.data).try_for_each(|option| option.map(drop))?;
         if packet.identifier != self.identifier || self.answered {
             return Ok(None);
         }
-        let mut asked = Vec::new();
-        layer.request(&mut asked);
+        let mut request = Vec::new();
+        layer.request(&mut request);
         let understood = match packet.code {
-            code::CONFIGURE_ACK if packet.data == asked => layer.acked(),
+            code::CONFIGURE_ACK if packet.data == request => layer.acked(),
             code::CONFIGURE_NAK => {
-                options(packet.data).map_while(Result::ok).try_for_each(|option| layer.naked(option, turn))
+                options(packet.data).map_while(Result::ok).try_for_each(|option| layer.naked(option, step))
             }
-            code::CONFIGURE_REJECT if !packet.data.is_empty() && is_part(packet.data, &asked) => {
+            code::CONFIGURE_REJECT if !packet.data.is_empty() && is_part(packet.data, &request) => {
                 options(packet.data).map_while(Result::ok).try_for_each(|option| layer.rejected(option.kind))
             }
             _ => return Ok(None),
@@ -306,13 +306,13 @@ impl Negotiation {
         } else {
             self.refusals_received = self.refusals_received.saturating_add(1);
         }
-        let too_often = u32::from(self.refusals_received) > turn.timers().max_failure.saturating_mul(2);
+        let too_often = u32::from(self.refusals_received) > step.timers().max_failure.saturating_mul(2);
         if let Err(failure) = understood.and(if too_often { Err(Failure::NoAgreement) } else { Ok(()) }) {
             return Ok(Some(Signal::Failed(failure)));
         }
         let event = if packet.code == code::CONFIGURE_ACK { Event::Ack } else { Event::NakOrReject };
         let late = Answer { code: code::TERMINATE_ACK, identifier: packet.identifier, data: &[] };
-        Ok(self.run(layer, event, late, turn))
+        Ok(self.run(layer, event, late, step))
     }
 
     /// Moves the automaton.
@@ -321,50 +321,50 @@ impl Negotiation {
         layer: &mut dyn Layer,
         event: Event,
         answer: Answer<'_>,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Option<Signal> {
-        let (steps, next) = step(self.state, event)?;
+        let (operations, next) = transition(self.state, event)?;
         // Reopened by the peer: this end begins anew as well.
         if self.state == State::Stopped && next != State::Stopped {
-            layer.reset(turn);
+            layer.reset(step);
         }
         self.state = next;
         let mut signal = None;
-        for step in steps {
-            match step {
-                Step::ThisLayerUp => {
+        for operation in operations {
+            match operation {
+                Operation::ThisLayerUp => {
                     (self.naks_sent, self.rejects_sent, self.refusals_received) = (0, 0, 0);
                     signal = Some(Signal::Up);
                 }
-                Step::ThisLayerDown => {
-                    layer.reset(turn);
+                Operation::ThisLayerDown => {
+                    layer.reset(step);
                     self.any_answer = false;
                     signal = Some(Signal::Down);
                 }
-                Step::ThisLayerFinished => signal = Some(Signal::Finished),
-                Step::ThisLayerStarted | Step::SendEchoReply => {}
-                Step::InitializeRestartCount => {
-                    let timers = turn.timers();
-                    let terminate = steps.contains(&Step::SendTerminateRequest);
+                Operation::ThisLayerFinished => signal = Some(Signal::Finished),
+                Operation::ThisLayerStarted | Operation::SendEchoReply => {}
+                Operation::InitializeRestartCount => {
+                    let timers = step.timers();
+                    let terminate = operations.contains(&Operation::SendTerminateRequest);
                     self.left = if terminate { timers.max_terminate } else { timers.max_configure };
                 }
-                Step::ZeroRestartCount => {
+                Operation::ZeroRestartCount => {
                     self.left = 0;
-                    self.deadline = Some(turn.restart_at());
+                    self.deadline = Some(step.restart_at());
                 }
-                Step::SendConfigureRequest => self.send_request(layer, turn),
-                Step::SendTerminateRequest => {
+                Operation::SendConfigureRequest => self.send_request(layer, step),
+                Operation::SendTerminateRequest => {
                     self.identifier = self.identifier.wrapping_add(1);
                     self.answered = true;
-                    self.count_down(turn);
-                    turn.send(layer.protocol(), code::TERMINATE_REQUEST, self.identifier, &[]);
+                    self.count_down(step);
+                    step.send(layer.protocol(), code::TERMINATE_REQUEST, self.identifier, &[]);
                 }
-                Step::SendConfigureAck | Step::SendConfigureNak | Step::SendTerminateAck => {
-                    turn.send(layer.protocol(), answer.code, answer.identifier, answer.data);
+                Operation::SendConfigureAck | Operation::SendConfigureNak | Operation::SendTerminateAck => {
+                    step.send(layer.protocol(), answer.code, answer.identifier, answer.data);
                 }
-                Step::SendCodeReject => {
-                    if turn.may_answer() {
-                        turn.send_cut(layer.protocol(), answer.code, answer.identifier, answer.data);
+                Operation::SendCodeReject => {
+                    if step.may_answer() {
+                        step.send_cut(layer.protocol(), answer.code, answer.identifier, answer.data);
                     }
                 }
             }
@@ -376,27 +376,27 @@ impl Negotiation {
     }
 
     /// Sends a Configure-Request. The identifier is a new one unless the last request is sent again (RFC 1661 section 5.1).
-    fn send_request(&mut self, layer: &dyn Layer, turn: &mut Turn<'_>) {
+    fn send_request(&mut self, layer: &dyn Layer, step: &mut Step<'_>) {
         if self.answered {
             self.identifier = self.identifier.wrapping_add(1);
             self.answered = false;
         }
-        self.count_down(turn);
-        let mut asked = Vec::new();
-        layer.request(&mut asked);
-        turn.send(layer.protocol(), code::CONFIGURE_REQUEST, self.identifier, &asked);
+        self.count_down(step);
+        let mut request = Vec::new();
+        layer.request(&mut request);
+        step.send(layer.protocol(), code::CONFIGURE_REQUEST, self.identifier, &request);
     }
 
-    fn count_down(&mut self, turn: &Turn<'_>) {
+    fn count_down(&mut self, step: &Step<'_>) {
         self.left = self.left.saturating_sub(1);
-        self.deadline = Some(turn.restart_at());
+        self.deadline = Some(step.restart_at());
     }
 }
 
 /// Whether the options of `part` stand in `whole`, unchanged and in the same order.
 fn is_part(part: &[u8], whole: &[u8]) -> bool {
     let mut whole = options(whole).map_while(Result::ok);
-    options(part).map_while(Result::ok).all(|wanted| whole.any(|option| option == wanted))
+    options(part).map_while(Result::ok).all(|part| whole.any(|option| option == part))
 }
 
 #[cfg(test)]

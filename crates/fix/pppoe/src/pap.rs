@@ -3,7 +3,7 @@
 use crate::control::ControlError;
 
 pub(crate) const REQUEST: u8 = 1;
-pub const ACK: u8 = 2;
+pub(crate) const ACK: u8 = 2;
 pub(crate) const NAK: u8 = 3;
 
 /// Data of an Authenticate-Request. Names and passwords beyond 255 bytes, which the packet cannot tell, are cut.

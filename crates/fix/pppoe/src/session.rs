@@ -8,8 +8,8 @@ mod handover;
 mod keepalive;
 mod machine;
 mod network;
+mod notice;
 mod refusal;
-mod remark;
 
 pub use action::Action;
 pub(crate) use claim::Evidence;
@@ -19,9 +19,9 @@ pub use config::{
     Concentrator, Config, Family, Grant, Host, Ipv4, Ipv6, Method, Phase, Role, RoundTrip, Timers,
 };
 pub use handover::Handover;
-pub use remark::Remark;
+pub use notice::Notice;
 
-use crate::turn::{Budget, Turn};
+use crate::step::{Budget, Step};
 use crate::{Random, Time};
 use machine::Machine;
 use std::fmt;
@@ -47,15 +47,15 @@ impl Session {
 
     /// Sends the first Configure-Request.
     pub fn start(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let (machine, mut turn) = self.turn(now, random, actions);
-        machine.start(&mut turn);
+        let (machine, mut step) = self.step(now, random, actions);
+        machine.start(&mut step);
     }
 
     /// Takes a packet: the payload of a PPPoE session packet, cut to its length, which begins with the PPP protocol field. IP
     /// packets may come here and do no more than [`Session::heard`].
     pub fn receive(&mut self, now: Time, packet: &[u8], random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let (machine, mut turn) = self.turn(now, random, actions);
-        machine.receive(packet, &mut turn);
+        let (machine, mut step) = self.step(now, random, actions);
+        machine.receive(packet, &mut step);
     }
 
     /// When [`Session::tick`] wants to be called next. `None`: not before something was received.
@@ -65,12 +65,12 @@ impl Session {
 
     /// Does what is due. Behind it the deadline lies after `now`.
     pub fn tick(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let (machine, mut turn) = self.turn(now, random, actions);
-        machine.tick(&mut turn);
+        let (machine, mut step) = self.step(now, random, actions);
+        machine.tick(&mut step);
     }
 
-    /// Tells that data was received from the peer, so that no echo is needed. It only moves the deadline away.
-    pub fn heard(&mut self, now: Time) {
+    /// Reports that data was received from the peer, so that no echo is needed. It only moves the deadline away.
+    pub(crate) fn heard(&mut self, now: Time) {
         self.machine.keepalive.heard(now);
     }
 
@@ -82,15 +82,15 @@ impl Session {
         random: &mut dyn Random,
         actions: &mut Vec<Action>,
     ) {
-        let (machine, mut turn) = self.turn(now, random, actions);
-        machine.authenticated(verdict, &mut turn);
+        let (machine, mut step) = self.step(now, random, actions);
+        machine.authenticated(verdict, &mut step);
     }
 
     /// Ends the session: Terminate-Request, and [`Action::Closed`] when it was answered or time ran out. Who cannot wait for
     /// that drops the session and sends a PADT.
     pub fn close(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let (machine, mut turn) = self.turn(now, random, actions);
-        machine.terminate(Closed::Asked, &mut turn);
+        let (machine, mut step) = self.step(now, random, actions);
+        machine.terminate(Closed::Requested, &mut step);
     }
 
     /// Why it is being terminated: this end's reason, or what the peer's Terminate-Request said. `None`: it is not, or it is over.
@@ -123,19 +123,19 @@ impl Session {
     }
 
     /// The last round trip that was measured by an echo.
-    pub fn round_trip(&self) -> Option<RoundTrip> {
+    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         self.machine.keepalive.round_trip
     }
 
-    fn turn<'a>(
+    fn step<'a>(
         &'a mut self,
         now: Time,
         random: &'a mut dyn Random,
         actions: &'a mut Vec<Action>,
-    ) -> (&'a mut Machine, Turn<'a>) {
+    ) -> (&'a mut Machine, Step<'a>) {
         let Session { config, machine, budget } = self;
         let limit = machine.limit();
-        (machine, Turn { now, random, actions, config, budget, limit })
+        (machine, Step { now, random, actions, config, budget, limit })
     }
 }
 

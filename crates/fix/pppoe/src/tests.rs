@@ -14,6 +14,19 @@ mod world;
 use crate::Random;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::vlan::{Tag, Tci};
+
+/// A station, and a line with one tag, of these numbers.
+pub(crate) fn mac(number: u32) -> MacAddress {
+    let [a, b, c, d] = number.to_be_bytes();
+    MacAddress([2, 0x66, a, b, c, d])
+}
+
+pub(crate) fn vlans(vid: u16) -> Vlans {
+    Vlans::of([Tag { tpid: EtherType::VLAN, tci: Tci(vid) }]).unwrap()
+}
 
 /// The same randomness each time.
 pub(crate) struct Seeded(Xoshiro256PlusPlus);

@@ -86,7 +86,7 @@ fn a_killed_client_is_missed_and_the_next_one_connects_at_once() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&ECHO);
     line.connect("alice", &[]).killed();
-    serving.hear("the peer is gone", 1);
+    serving.hear("the peer is silent", 1);
     line.wait_for_sessions(0);
     // Nobody has said good-bye, and the former session is still there.
     line.connect("alice", &[]).killed();
@@ -117,8 +117,8 @@ fn a_silent_concentrator_is_given_up() {
     client.hear(": open", 1);
     serving.killed();
     let said = client.ended().ends(1).text();
-    assert!(said.contains("rxlane: the peer is gone"), "{said}");
-    assert!(!said.contains("closed: ") && said.matches("the peer is gone").count() == 1, "{said}");
+    assert!(said.contains("rxlane: the peer is silent"), "{said}");
+    assert!(!said.contains("closed: ") && said.matches("the peer is silent").count() == 1, "{said}");
     assert!(!line.has("ppp0"));
 }
 

@@ -26,9 +26,9 @@ fn a_wrong_password_and_an_unknown_user_are_told() {
     // Once each.
     assert!(!serving.said().contains("the subscriber was refused"), "{}", serving.said());
     // The sixth of this host begins to cost something.
-    serving.hear("Too many wrong passwords: for 2 s nothing of ", 1);
+    serving.hear("Too many wrong passwords: for 2 s no password of ", 1);
     let told = serving.said();
-    assert!(told.contains(" untagged is looked at.") && !told.contains("port 0"), "{told}");
+    assert!(told.contains(" untagged is checked.") && !told.contains("port 0"), "{told}");
     line.write("alice", "wonderland\n");
     line.connect("alice", &[]);
 }

@@ -66,7 +66,7 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     // Whoever does as told has it, and status knows.
     let missing = || line.status("ppp0")["default_routes"][0]["missing"].clone();
     line.ip(&["-4", "route", "del", "default", "via", "192.0.2.1", "dev", "lan0", "metric", "0"]);
-    let gone = "it is gone: `ip -4 route add default dev ppp0 metric 0` brings it back";
+    let gone = "it was removed: `ip -4 route add default dev ppp0 metric 0` adds it again";
     assert_eq!(missing(), gone);
     line.ip(&["-4", "route", "add", "default", "dev", "ppp0", "metric", "0"]);
     assert_eq!(missing(), serde_json::Value::Null);

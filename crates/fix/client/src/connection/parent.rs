@@ -1,7 +1,7 @@
 //! The interface with the line, while a client runs: its carrier, MTU and MAC address, and its end.
 
 use super::preparation::framed;
-use super::{Connection, Event, Over, Tell};
+use super::{Connection, Event, Over, Report};
 use crate::error::Error;
 use format::quoted;
 use kernel::netlink::{self, Change, Link};
@@ -11,7 +11,7 @@ use wire::emit::PppoeSession;
 
 impl Connection {
     /// Looks what became of the parent.
-    pub(super) fn changed(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+    pub(super) fn changed(&mut self, report: Report<'_>) -> Result<(), Error> {
         let failed = |source| Error::kernel("read changes of interfaces")(source);
         for change in self.monitor.changes().map_err(failed)? {
             let now = match change {
@@ -31,21 +31,21 @@ impl Connection {
                 Change::Link(_) | Change::LinkRemoved(_) => continue,
             };
             let before = std::mem::replace(&mut self.parent, now);
-            self.compare(&before, tell)?;
+            self.compare(&before, report)?;
         }
         Ok(())
     }
 
-    fn compare(&mut self, before: &Link, tell: Tell<'_>) -> Result<(), Error> {
+    fn compare(&mut self, before: &Link, report: Report<'_>) -> Result<(), Error> {
         let works = self.parent.works();
         if before.works() != works {
-            self.act(tell, |client, now, actions| client.line(now, works, &mut random, actions))?;
+            self.act(report, |client, now, actions| client.line(now, works, &mut random, actions))?;
         }
         let framed = framed(&self.start.tags, PppoeSession { session: None, peer: None });
         let needed = needed_mtu(self.start.config.discovery.max_payload.into(), &framed);
         if before.mtu >= needed && self.parent.mtu < needed {
             let Link { name, mtu, .. } = &self.parent;
-            tell(&Event::Remark(format!(
+            report(&Event::Notice(format!(
                 "the MTU of {name} is {mtu} now; the longest packets need {needed}: `ip link set {quoted_name} mtu {needed}`",
                 quoted_name = quoted(name)
             )));
@@ -53,7 +53,7 @@ impl Connection {
         let own = self.parent.mac.unwrap_or_default();
         if own != self.socket.local() {
             self.socket.set_local(own).map_err(Error::kernel("receive frames of the line"))?;
-            self.act(tell, |client, now, actions| client.set_own(now, own, &mut random, actions))?;
+            self.act(report, |client, now, actions| client.set_own(now, own, &mut random, actions))?;
         }
         Ok(())
     }

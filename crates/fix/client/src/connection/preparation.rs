@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::emit::{Encapsulation, PppoeSession};
 
-/// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
+/// The least MTU that is taken without a request: that of IPv6 (RFC 8200 section 5).
 const LEAST: u16 = 1280;
 
 /// PPPoE inside the tags, which have none inside yet.
@@ -19,28 +19,28 @@ pub(super) fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulati
     tags.with_pppoe(session).unwrap_or(*tags)
 }
 
-/// Sees that the packets wanted have room on the parent, or makes them shorter, and says so.
-pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
+/// Sees that the packets requested have room on the parent, or makes them shorter, and says so.
+pub(super) fn fit_parent(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
     let encapsulation = framed(&start.tags, PppoeSession { session: None, peer: None });
     let most = longest_mtu(parent.mtu, &encapsulation);
-    let wanted = u32::from(start.config.discovery.max_payload);
-    if wanted <= most {
+    let requested = u32::from(start.config.discovery.max_payload);
+    if requested <= most {
         return Ok(None);
     }
-    let needed = needed_mtu(wanted, &encapsulation);
+    let needed = needed_mtu(requested, &encapsulation);
     let name = &parent.name;
     let shorter = u16::try_from(most).ok().filter(|most| !start.has_mtu && *most >= LEAST);
-    let Some(shorter) = shorter else { return Err(Error::mtu_too_large(wanted, parent, &encapsulation)) };
+    let Some(shorter) = shorter else { return Err(Error::mtu_too_large(requested, parent, &encapsulation)) };
     start.config.discovery.max_payload = shorter;
     Ok(Some(format!(
         "{name} has an MTU of {}, in which packets of {shorter} bytes have room behind tags and PPPoE: `ip link set {quoted_name} mtu \
-         {needed}` makes room for {wanted}",
+         {needed}` makes room for {requested}",
         parent.mtu,
         quoted_name = quoted(name)
     )))
 }
 
-/// Sees that no interface has the name of the session's, before anybody is asked for one. `after_kill`: that of a killed
+/// Sees that no interface has the name of the session's, before anybody is requested one. `after_kill`: that of a killed
 /// process may still be on its way out.
 pub(super) fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
     let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };

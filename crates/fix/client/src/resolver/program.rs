@@ -78,7 +78,7 @@ fn wait(child: &mut Child, until: Instant, said: &mut Vec<u8>) -> io::Result<Opt
             return Ok(None);
         }
         let sources = [stderr.as_ref().map(AsFd::as_fd), process.as_ref().ok().map(AsFd::as_fd)];
-        // A kernel without such descriptors is asked again and again.
+        // A kernel without such descriptors is requested again and again.
         let most = if process.is_ok() { left } else { left.min(Duration::from_millis(20)) };
         if sources.iter().all(Option::is_none) {
             thread::sleep(most);
@@ -104,8 +104,8 @@ fn wait(child: &mut Child, until: Instant, said: &mut Vec<u8>) -> io::Result<Opt
 fn hear(pipe: &mut ChildStderr, said: &mut Vec<u8>) -> io::Result<usize> {
     let mut piece = [0; SAID];
     let count = pipe.read(&mut piece)?;
-    let room = SAID.saturating_sub(said.len());
-    said.extend(piece.get(..count.min(room)).unwrap_or_default());
+    let free = SAID.saturating_sub(said.len());
+    said.extend(piece.get(..count.min(free)).unwrap_or_default());
     Ok(count)
 }
 

@@ -85,15 +85,15 @@ impl Carried {
                 Err(why) => return vec![Uncarried::Session { station: installed.station, why }],
             },
         };
-        let wanted = prefixes(installed);
+        let prefixes = prefixes(installed);
         let before = self.sessions.remove(&installed.id);
         let (had, had_routes) =
             before.as_ref().map_or((&[][..], &[][..]), |one| (&one.prefixes, &one.routes));
         let mut kept = Vec::new();
-        for prefix in had.iter().filter(|prefix| !wanted.contains(prefix)) {
+        for prefix in had.iter().filter(|prefix| !prefixes.contains(prefix)) {
             let _ = self.registry.remove_prefix(number, *prefix);
         }
-        for prefix in wanted {
+        for prefix in prefixes {
             let added = if had.contains(&prefix) { Ok(()) } else { self.registry.add_prefix(number, prefix) };
             match added {
                 Ok(()) => kept.push(prefix),
@@ -241,7 +241,7 @@ impl Routes {
         }
     }
 
-    /// Takes a route away. Whoever did so before has done what is wanted.
+    /// Takes a route away. Whoever did so before has done what is requested.
     pub(super) fn remove(&self, network: &Network) {
         let _ = netlink::remove_route(&self.route(network));
     }
@@ -249,7 +249,7 @@ impl Routes {
     /// The interface that this very network is routed to.
     fn interface_of(&self, network: &Network) -> Result<Option<u32>, Refusal> {
         let (bits, interface) = netlink::route_of(network.address())?;
-        // A kernel that does not tell of the route tells of the address.
+        // A kernel that does not report the route reports the address.
         let whole = if network.address().is_ipv4() { 32 } else { 128 };
         Ok(Some(interface).filter(|_| bits == network.length() || bits == whole))
     }

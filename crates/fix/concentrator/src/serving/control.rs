@@ -7,7 +7,7 @@ use kernel::netlink;
 use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
 use pppoe::Time;
-use pppoe::concentrator::{Action, Concentrator, Id, Target, Turn};
+use pppoe::concentrator::{Action, Concentrator, Id, Step, Target};
 use pppoe::discovery::offer::Pin;
 use service::control::{ControlHandler, Refused};
 use std::io::Write;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct State {
     pub(super) machine: Concentrator,
     pub(super) carried: Carried,
-    /// What came of the machine's turns, which the thread that serves does.
+    /// What came of the machine's steps, which the thread that serves does.
     pub(super) pending: Vec<Action>,
     /// The sessions are being given to another process, and must not change.
     pub(super) is_offered: bool,
@@ -30,14 +30,14 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn turn<R>(
+    pub(super) fn step<R>(
         &mut self,
         now: Time,
-        with: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R,
+        with: impl FnOnce(&mut Concentrator, &mut Step<'_>) -> R,
     ) -> R {
         let State { machine, carried, pending: actions, .. } = self;
         let traffic = &mut |id| carried.traffic(id);
-        with(machine, &mut Turn { now, random: &mut random, traffic, actions })
+        with(machine, &mut Step { now, random: &mut random, traffic, actions })
     }
 }
 
@@ -80,8 +80,8 @@ impl Control {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn turn<R>(&self, with: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R) -> R {
-        self.state().turn(self.clock.now(), with)
+    pub(super) fn step<R>(&self, with: impl FnOnce(&mut Concentrator, &mut Step<'_>) -> R) -> R {
+        self.state().step(self.clock.now(), with)
     }
 
     /// Name of the interface of the subscribers.
@@ -141,7 +141,7 @@ impl Control {
             "all" => Some(Target::All),
             _ => None,
         };
-        let sessions = target.map(|target| self.turn(|machine, turn| machine.disconnect(turn, target)));
+        let sessions = target.map(|target| self.step(|machine, step| machine.disconnect(step, target)));
         self.wake();
         Disconnected { sessions }
     }

@@ -14,10 +14,10 @@
 //!   | `done` | | it ends |
 //!
 //! * Who has waited for a word of the other for [`SILENCE`], or sees the connection end, is alone. A predecessor to which nobody
-//!   has said `serves` goes on as if nothing had been; one whose successor is gone between `serves` and `done` goes on, too, with
-//!   a data path made anew, and tells subscribers only where it cannot. A successor that has not heard what they transferred has
-//!   nothing, unless its predecessor is gone.
-//! * Instead of either answer the predecessor may refuse: it goes on itself, or tells subscribers itself.
+//!   has said `serves` goes on as if nothing had been; one whose successor has ended between `serves` and `done` goes on, too, with
+//!   a data path made anew, and notifies subscribers only where it cannot. A successor that has not heard what they transferred has
+//!   nothing, unless its predecessor has ended.
+//! * Instead of either answer the predecessor may refuse: it goes on itself, or notifies subscribers itself.
 
 use kernel::process::wait_for_end;
 use pppoe::concentrator::Snapshot;
@@ -119,9 +119,9 @@ pub enum Withheld {
     Ended,
     #[error("it said nothing for {} s", SILENCE.as_secs())]
     Silent,
-    /// Somebody asked for the end of this process.
-    #[error("this process was asked to end")]
-    Asked,
+    /// Somebody requested the end of this process.
+    #[error("this process is ending")]
+    Stopping,
     #[error("it speaks another version of the takeover")]
     Word,
     #[error("{0}")]
@@ -134,7 +134,7 @@ impl Withheld {
             Heard::Line(_) => Withheld::Word,
             Heard::Ended => Withheld::Ended,
             Heard::Late => Withheld::Silent,
-            Heard::Stopped => Withheld::Asked,
+            Heard::Stopped => Withheld::Stopping,
         }
     }
 
@@ -185,7 +185,7 @@ impl Successor {
                 Withheld::Silent => {
                     "its process has waited for too long and goes on with the sessions itself"
                 }
-                Withheld::Asked => "its process was asked to end meanwhile, and tells the subscribers",
+                Withheld::Stopping => "its process is ending, and notifies the subscribers",
                 _ => "its process goes on with the sessions itself",
             };
             refuse(&self.talk.stream, why);
@@ -209,7 +209,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// It is gone, or about to be, and nobody has them.
+    /// It is removed, or about to be, and nobody has them.
     pub(crate) fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
         let text = serde_json::to_string(counted).map_err(|error| Withheld::Failed(error.into()))?;
         match self.talk.say(&text).map_err(Withheld::unsaid) {
@@ -292,7 +292,7 @@ impl<'s> Predecessor<'s> {
 
     /// Says that all is in its place.
     pub(crate) fn done(self) {
-        // Where it is gone, it has ended.
+        // Where nobody hears it, it has ended.
         let _ = self.talk.say(DONE);
     }
 

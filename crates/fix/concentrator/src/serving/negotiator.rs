@@ -1,13 +1,13 @@
 //! What is negotiated with subscribers: the machine, and the socket by which it speaks.
 
 use super::control::{Control, State};
-use super::prepared::room_behind;
-use super::{PORT, Tell, status};
+use super::prepared::longest_behind;
+use super::{PORT, Report, status};
 use crate::error::Error;
 use crate::event::Event;
 use link::pppoe::ControlSocket;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
-use pppoe::concentrator::{Action, Concentrator, Turn};
+use pppoe::concentrator::{Action, Concentrator, Step};
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::Arrival;
 use pppoe::discovery::place::Place;
@@ -21,10 +21,10 @@ pub(super) struct Negotiator {
 }
 
 impl Negotiator {
-    /// Has the machine do something, and does what comes of it, and of its turns before.
-    pub(super) fn act(&mut self, tell: Tell<'_>, with: impl FnOnce(&mut Concentrator, &mut Turn<'_>)) {
+    /// Has the machine do something, and does what comes of it, and of its steps before.
+    pub(super) fn act(&mut self, report: Report<'_>, with: impl FnOnce(&mut Concentrator, &mut Step<'_>)) {
         let mut state = self.control.state();
-        state.turn(self.control.clock.now(), with);
+        state.step(self.control.clock.now(), with);
         let mut stopped = None;
         for action in std::mem::take(&mut state.pending) {
             match action {
@@ -34,23 +34,23 @@ impl Negotiator {
                 }
                 Action::Installed(installed) => {
                     for lacking in state.carried.install(&installed) {
-                        tell(&Event::Uncarried(lacking));
+                        report(&Event::Uncarried(lacking));
                     }
                 }
                 Action::Removed(id) => state.carried.remove(id),
                 Action::Account(record) => {
                     if record.event == Recorded::Start {
-                        tell(&Event::Opened(record.clone()));
+                        report(&Event::Opened(record.clone()));
                     }
-                    tell(&Event::Account(status::record(&record, SystemTime::now())));
+                    report(&Event::Account(status::record(&record, SystemTime::now())));
                     if matches!(record.event, Recorded::Stop(_)) {
                         stopped = Some(record.id);
                     }
                 }
-                // Why a subscriber was refused was told with the refusal; that a session began is told with its end.
+                // Why a subscriber was refused was reported with the refusal; that a session began is reported with its end.
                 Action::Ended(end) if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.id) => {}
-                Action::Ended(end) => tell(&Event::Ended(end)),
-                Action::Remark(remark) => tell(&Event::Machine(remark)),
+                Action::Ended(end) => report(&Event::Ended(end)),
+                Action::Notice(notice) => report(&Event::Machine(notice)),
             }
         }
         drop(state);
@@ -59,12 +59,12 @@ impl Negotiator {
 
     /// Takes the frames that are there, of lines over a parent of this MTU.
     ///
-    /// What is left behind is taken in the next turn: whoever sends as fast as frames are read must not keep timers, signals and
+    /// What is left behind is taken in the next step: whoever sends as fast as frames are read must not keep timers, signals and
     /// questions waiting.
-    pub(super) fn receive(&mut self, parent_mtu: u32, tell: Tell<'_>) -> Result<(), Error> {
+    pub(super) fn receive(&mut self, parent_mtu: u32, report: Report<'_>) -> Result<(), Error> {
         for _ in 0..ControlSocket::BATCHES {
             let own = self.socket.local();
-            let taken = self.control.turn(|machine, turn| {
+            let taken = self.control.step(|machine, step| {
                 self.socket.receive(|frame| {
                     let packet = Packet {
                         source: frame.source,
@@ -72,12 +72,12 @@ impl Negotiator {
                         payload: frame.payload,
                     };
                     let place = Place { port: PORT, vlans: frame.vlans };
-                    let room = room_behind(frame.vlans, parent_mtu);
-                    machine.receive(turn, frame.stage, &Arrival { place, own, room, packet });
+                    let max_payload = longest_behind(frame.vlans, parent_mtu);
+                    machine.receive(step, frame.stage, &Arrival { place, own, max_payload, packet });
                 })
             });
             let taken = taken.map_err(Error::kernel("receive frames of the lines"))?;
-            self.act(tell, |_, _| ());
+            self.act(report, |_, _| ());
             if taken < ControlSocket::BATCH {
                 break;
             }
@@ -85,18 +85,18 @@ impl Negotiator {
         Ok(())
     }
 
-    /// Tells the machine whose data came, and of data of sessions that there are not.
-    pub(super) fn sweep(&mut self, tell: Tell<'_>) {
+    /// Notifies the machine whose data came, and of data of sessions that there are not.
+    pub(super) fn sweep(&mut self, report: Report<'_>) {
         let mut state = self.control.state();
         let State { machine, carried, .. } = &mut *state;
         let now = self.control.clock.now();
         carried.heard().into_iter().for_each(|id| machine.heard(now, id));
         let strays = carried.strays();
         drop(state);
-        self.act(tell, |machine, turn| {
+        self.act(report, |machine, step| {
             for stray in strays {
                 let place = Place { port: PORT, vlans: stray.vlans };
-                machine.stray(turn, place, stray.source, stray.session);
+                machine.stray(step, place, stray.source, stray.session);
             }
         });
     }

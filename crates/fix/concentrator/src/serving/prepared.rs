@@ -5,7 +5,7 @@
 //! * What can fail is tried before anything is taken from a process that serves the interface now: the interface of the
 //!   subscribers is made beside that of the other process, under a name of its own where both are to have the same, with all
 //!   its addresses, routes, sockets, threads and descriptors, and all sessions are in it. A route counts as soon as the other
-//!   process's interface is gone.
+//!   process's interface is removed.
 //! * What is left for then is setting filters, naming the interface, and moving a file. Only where no filter can be set are the
 //!   sessions at an end, and subscribers told; the rest is said, and the sessions go on.
 //! * One process at a time begins to serve an interface.
@@ -14,7 +14,7 @@ use super::carried::{Carried, Routes};
 use super::control::Control;
 use super::handover::Predecessor;
 use super::negotiator::Negotiator;
-use super::{ConcentratorStatus, Serving, Start, Tell};
+use super::{ConcentratorStatus, Report, Serving, Start};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
 use crate::subscribers::{self, Limits, Registry, Subscribers};
@@ -37,7 +37,7 @@ use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
 
-/// After how many sessions the former process is told that there are more.
+/// After how many sessions the former process is notified that there are more.
 const BUSY: usize = 1024;
 /// Files that a concentrator has open, at most: those of each worker, and others.
 const DESCRIPTORS: [u64; 2] = [6, 48];
@@ -64,10 +64,10 @@ impl Prepared {
         sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
-        tell: Tell<'_>,
+        report: Report<'_>,
     ) -> Result<Prepared, Error> {
         let workers = start.workers;
-        Prepared::try_new(start, sockets, stop, ask, tell)
+        Prepared::try_new(start, sockets, stop, ask, report)
             .map_err(|error| error.or_descriptors(descriptors(workers)))
     }
 
@@ -76,13 +76,13 @@ impl Prepared {
         sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
-        tell: Tell<'_>,
+        report: Report<'_>,
     ) -> Result<Prepared, Error> {
         check_name(&start.name)?;
         let parent = find_parent(&start.parent)?;
         let lock = lock(sockets, &parent)?;
         let mtu = interface_mtu(&start, &parent)?;
-        shorter_behind_tags(&start, &parent).iter().for_each(&mut *tell);
+        shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let config = data_path(&start, mtu, has_name);
@@ -154,16 +154,16 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// See [`Error`]. The former process goes on with the sessions; where it cannot any more, subscribers were told.
-    pub fn begin(mut self, tell: Tell<'_>) -> Result<(Serving, Restored), Error> {
+    /// See [`Error`]. The former process goes on with the sessions; where it cannot any more, subscribers were notified.
+    pub fn begin(mut self, report: Report<'_>) -> Result<(Serving, Restored), Error> {
         if !self.has_former {
             return Ok((self.serving, Restored::default()));
         }
         let control = Arc::clone(&self.serving.negotiator.control);
         let sockets = self.serving.sockets.clone();
         let began = Instant::now();
-        let asked = match Predecessor::ask(&sockets, &control.parent) {
-            Ok(asked) => Some(asked),
+        let former = match Predecessor::ask(&sockets, &control.parent) {
+            Ok(former) => Some(former),
             // It has ended in the meantime.
             Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
             Err(error) => return Err(Error::from(error).or_descriptors(descriptors(self.workers))),
@@ -171,10 +171,10 @@ impl Prepared {
         // What came before that the other process has answered.
         let listens = self.serving.negotiator.socket.set_local(self.own);
         listens.map_err(Error::kernel("receive frames of the lines"))?;
-        let Some((mut predecessor, snapshot)) = asked else {
-            return self.take_place(tell).map(|serving| (serving, Restored::default()));
+        let Some((mut predecessor, snapshot)) = former else {
+            return self.take_place(report).map(|serving| (serving, Restored::default()));
         };
-        let (restored, mut pending) = self.restore(&predecessor, snapshot, began, tell)?;
+        let (restored, mut pending) = self.restore(&predecessor, snapshot, began, report)?;
         // What follows takes one descriptor more.
         let probed = netlink::link_by_index(self.serving.path.index());
         let failed = Error::kernel("look at the interface of the subscribers");
@@ -185,11 +185,11 @@ impl Prepared {
         state.machine.settle(&counted.unwrap_or_default(), &mut pending);
         state.pending.extend(pending);
         drop(state);
-        let placed = self.take_place(tell);
-        // Also where they are at an end: subscribers were told.
+        let placed = self.take_place(report);
+        // Also where they are at an end: subscribers were notified.
         predecessor.done();
         let mut serving = placed?;
-        serving.negotiator.act(tell, |_, _| ());
+        serving.negotiator.act(report, |_, _| ());
         Ok((serving, restored))
     }
 
@@ -199,18 +199,18 @@ impl Prepared {
         predecessor: &Predecessor<'_>,
         snapshot: Snapshot,
         began: Instant,
-        tell: Tell<'_>,
+        report: Report<'_>,
     ) -> Result<(Restored, Vec<Action>), Error> {
         predecessor.is_waited_for();
         let control = &self.serving.negotiator.control;
-        let restored = control.turn(|machine, turn| machine.restore(turn, snapshot, began.elapsed()));
+        let restored = control.step(|machine, step| machine.restore(step, snapshot, began.elapsed()));
         let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
         let (mut state, mut pending) = (control.state(), Vec::new());
         for (number, action) in std::mem::take(&mut state.pending).into_iter().enumerate() {
             match action {
                 Action::Installed(installed) => {
                     for lacking in state.carried.install(&installed) {
-                        tell(&Event::Uncarried(lacking));
+                        report(&Event::Uncarried(lacking));
                     }
                 }
                 other => pending.push(other),
@@ -223,7 +223,7 @@ impl Prepared {
     }
 
     /// Takes frames, names and places of the former process, which has ended or is about to.
-    fn take_place(mut self, tell: Tell<'_>) -> Result<Serving, Error> {
+    fn take_place(mut self, report: Report<'_>) -> Result<Serving, Error> {
         let opened = self.serving.path.set_local(self.own);
         let name = self.name.take();
         let mut events = Vec::new();
@@ -232,20 +232,20 @@ impl Prepared {
             events.extend(unclaimed.map(Event::Takeover));
             events.extend(name.into_iter().flat_map(|name| self.rename(&name)));
             let placed = self.serving.server.take_place();
-            events.extend(placed.err().map(Takeover::Unasked).map(Event::Takeover));
+            events.extend(placed.err().map(Takeover::Unreachable).map(Event::Takeover));
         }
-        events.iter().for_each(&mut *tell);
+        events.iter().for_each(&mut *report);
         let serving = self.serving;
         match opened {
             Ok(()) => Ok(serving),
             Err(error) => {
-                serving.end(tell);
+                serving.end(report);
                 Err(error.into())
             }
         }
     }
 
-    /// Gives the interface the name that the other process's had; what is not as wanted.
+    /// Gives the interface the name that the other process's had; what is not as requested.
     fn rename(&mut self, name: &str) -> Vec<Event> {
         // That of a process which was killed may still be on its way out.
         wait_until_removed(name);
@@ -256,7 +256,7 @@ impl Prepared {
             Err(why) => {
                 let own = own.unwrap_or_default();
                 self.serving.negotiator.control.set_name(&own);
-                Some(Event::Takeover(Takeover::Unnamed { own, wanted: name.to_owned(), why }))
+                Some(Event::Takeover(Takeover::Unnamed { own, requested: name.to_owned(), why }))
             }
         };
         let lacking = self.serving.negotiator.control.state().carried.route_again();
@@ -315,32 +315,32 @@ fn addresses(config: &Config) -> Vec<Address> {
 }
 
 /// The longest packet behind the tags of a line.
-pub(super) fn room_behind(tags: Vlans, parent_mtu: u32) -> u16 {
+pub(super) fn longest_behind(tags: Vlans, parent_mtu: u32) -> u16 {
     let most = longest_mtu(parent_mtu, &VlanPattern::from(tags).encapsulation());
     u16::try_from(most).unwrap_or(u16::MAX)
 }
 
 /// Where lines have any number of tags, some may have room for less than others: what to do about it, once for all of them.
 fn shorter_behind_tags(start: &Start, parent: &Link) -> Option<Event> {
-    let wanted = start.config.discovery.max_payload;
+    let requested = start.config.discovery.max_payload;
     let tag = |tpid| Tag { tpid, tci: Tci::new(0, false, 0) };
     let tags = Vlans::of([tag(EtherType::SERVICE_VLAN), tag(EtherType::VLAN)])?;
-    let most = room_behind(tags, parent.mtu);
-    if start.vlans != VlanPattern::Any || wanted <= most {
+    let most = longest_behind(tags, parent.mtu);
+    if start.vlans != VlanPattern::Any || requested <= most {
         return None;
     }
-    let needed = needed_mtu(wanted.into(), &VlanPattern::from(tags).encapsulation());
+    let needed = needed_mtu(requested.into(), &VlanPattern::from(tags).encapsulation());
     let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
-    Some(Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed })
+    Some(Event::ShorterBehindTags { parent, parent_mtu, most, requested, needed })
 }
 
 /// The MTU of the interface, if the parent has room for it inside of as many tags as are served. Where that is any number, it
 /// has to be there without tags, and each session has what its own leave.
 fn interface_mtu(start: &Start, parent: &Link) -> Result<u32, link::Error> {
-    let wanted = u32::from(start.config.discovery.max_payload);
+    let requested = u32::from(start.config.discovery.max_payload);
     let encapsulation = start.vlans.encapsulation();
-    if wanted <= longest_mtu(parent.mtu, &encapsulation) {
-        return Ok(wanted);
+    if requested <= longest_mtu(parent.mtu, &encapsulation) {
+        return Ok(requested);
     }
-    Err(link::Error::mtu_too_large(wanted, parent, &encapsulation))
+    Err(link::Error::mtu_too_large(requested, parent, &encapsulation))
 }

@@ -36,7 +36,7 @@ pub enum Refusal {
     Sessions(usize),
     /// There is no such session any more.
     #[error("the session has ended")]
-    Gone,
+    Removed,
     #[error("an MTU of {0} bytes: IPv4 has 68 at least")]
     Mtu(u16),
     /// Another session has it, or this one has it already.
@@ -154,10 +154,10 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Gone`].
+    /// [`Refusal::Removed`].
     pub fn remove(&mut self, number: Number) -> Result<Usage, Refusal> {
         self.owner(number)?;
-        let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Gone)?;
+        let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Removed)?;
         held.session = None;
         for prefix in std::mem::take(&mut held.prefixes) {
             self.routes.remove(&self.table.routes, prefix);
@@ -181,7 +181,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// A session has this very prefix, there is no room, or the session is gone.
+    /// A session has this very prefix, there is no room, or the session is removed.
     pub fn add_prefix(&mut self, number: Number, prefix: Network) -> Result<(), Refusal> {
         let owner = self.owner(number)?;
         if self.routes.owner(&self.table.routes, prefix).is_some() {
@@ -206,7 +206,7 @@ impl Registry {
     /// It does not have it, or is gone.
     pub(crate) fn remove_prefix(&mut self, number: Number, prefix: Network) -> Result<(), Refusal> {
         self.owner(number)?;
-        let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Gone)?;
+        let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Removed)?;
         let place = held.prefixes.iter().position(|own| *own == prefix);
         held.prefixes.swap_remove(place.ok_or(Refusal::NotHeld(prefix))?);
         self.routes.remove(&self.table.routes, prefix);
@@ -217,7 +217,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// It is gone, or the MTU is too small.
+    /// It is removed, or the MTU is too small.
     pub(crate) fn change(&mut self, number: Number, session: &Session) -> Result<(), Refusal> {
         let owner = self.owner(number)?;
         if session.mtu < LEAST_MTU {
@@ -234,7 +234,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Gone`].
+    /// [`Refusal::Removed`].
     pub fn usage(&self, number: Number) -> Result<Usage, Refusal> {
         self.owner(number).map(|owner| self.table.slots.usage(owner.slot))
     }
@@ -243,7 +243,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Gone`].
+    /// [`Refusal::Removed`].
     pub(crate) fn heard(&self, number: Number) -> Result<u64, Refusal> {
         self.owner(number).map(|owner| self.table.slots.heard(owner.slot))
     }
@@ -256,7 +256,7 @@ impl Registry {
 
     fn owner(&self, number: Number) -> Result<Owner, Refusal> {
         let owner = self.held.get(number.slot as usize).and_then(|held| held.session);
-        owner.filter(|owner| owner.generation == number.generation).ok_or(Refusal::Gone)
+        owner.filter(|owner| owner.generation == number.generation).ok_or(Refusal::Removed)
     }
 }
 

@@ -117,10 +117,10 @@ impl Routes {
 
     #[inline]
     fn exact4(&self, address: u32, length: u8) -> Option<Owned> {
-        let wanted = entry4(address, length, 0) >> BEHIND;
+        let key = entry4(address, length, 0) >> BEHIND;
         let hash = self.hash4(address, length);
         let owned = |entry: u64| Owned { bits: entry as u32 & ((1 << BEHIND) - 1) };
-        self.index4.find(hash, |entry| (entry >> BEHIND == wanted).then(|| owned(entry)))
+        self.index4.find(hash, |entry| (entry >> BEHIND == key).then(|| owned(entry)))
     }
 
     /// Eight addresses in a row have eight places in a row, which are a cache line: pools give such addresses out, so that
@@ -159,7 +159,7 @@ impl Routes {
         self.records.get(number / PIECE)?.get()?.get(number % PIECE)
     }
 
-    /// The record of an entry, unless it is written at this moment: then the entry is gone, too.
+    /// The record of an entry, unless it is written at this moment: then the entry is removed, too.
     #[inline]
     fn record(&self, entry: u64) -> Option<(u128, u8, Owned)> {
         let record = self.place(entry)?;

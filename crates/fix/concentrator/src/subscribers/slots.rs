@@ -4,7 +4,7 @@
 //!
 //! * One thread writes a session, any reads it. A reader gets all of a session as it was at one moment, or nothing while it is
 //!   being written; it takes no lock.
-//! * A number is used again after the session is gone, with another [generation](Owner::generation).
+//! * A number is used again after the session is removed, with another [generation](Owner::generation).
 //! * Memory is taken in pieces of [`PIECE`] sessions as numbers are used for the first time, and kept.
 
 use super::Session;
@@ -40,7 +40,7 @@ pub(crate) struct Observation {
     pub identifier: u64,
 }
 
-/// What tells sessions apart.
+/// What distinguishes sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub vlans: Vlans,

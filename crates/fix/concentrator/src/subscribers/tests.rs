@@ -101,13 +101,13 @@ fn head_of(
     view: &View,
     packet: &[u8],
     space: &mut offload::Prefix,
-    room: &mut [u8],
+    buffer: &mut [u8],
 ) -> Result<usize, Dropped> {
     let version = if packet[0] >> 4 == 4 { IpVersion::V4 } else { IpVersion::V6 };
     let (prefix, _) = view.outward(packet, space)?;
-    let room = &mut room[..prefix.length()];
-    prefix.write(version, packet.len(), room);
-    Ok(room.len())
+    let buffer = &mut buffer[..prefix.length()];
+    prefix.write(version, packet.len(), buffer);
+    Ok(buffer.len())
 }
 
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -143,9 +143,9 @@ fn every_session_gets_its_own_frames_both_ways() {
         let range = packet_of(&view, &frame).expect("a session's");
         assert_eq!(frame[range], packet);
         let back = datagram(SERVER, address(number).into(), b"down");
-        let mut room = [0; 64];
-        let length = head_of(&view, &back, &mut space, &mut room).expect("a subscriber's");
-        assert_eq!([&room[..length], &back].concat(), frame_to(session, LOCAL, &back));
+        let mut buffer = [0; 64];
+        let length = head_of(&view, &back, &mut space, &mut buffer).expect("a subscriber's");
+        assert_eq!([&buffer[..length], &back].concat(), frame_to(session, LOCAL, &back));
         assert_eq!(registry.usage(*own), Ok(Usage::default()));
     }
     let nobody = datagram(SERVER, "10.65.0.1".parse().expect("an address"), b"down");
@@ -301,8 +301,8 @@ fn what_is_removed_is_gone_and_what_takes_its_place_is_another() {
     let mut space = offload::Prefix::NONE;
     assert_eq!(registry.insert(&session), Err(Refusal::Session(session.id, session.peer)));
     registry.remove(own).expect("there");
-    assert_eq!(registry.remove(own), Err(Refusal::Gone));
-    assert_eq!(registry.heard(own), Err(Refusal::Gone));
+    assert_eq!(registry.remove(own), Err(Refusal::Removed));
+    assert_eq!(registry.heard(own), Err(Refusal::Removed));
     assert_eq!(packet_of(&view, &frame(&session, LOCAL, &packet)), Err(Dropped::OtherSession));
     assert_eq!(head_of(&view, &down, &mut space, &mut [0; 64]), Err(Dropped::NoSubscriber));
     // All places, and no more.
@@ -318,20 +318,20 @@ fn what_is_removed_is_gone_and_what_takes_its_place_is_another() {
     }
     assert_eq!((registry.count, more.len()), (64, 55));
     assert!(!more.contains(&own));
-    assert_eq!(registry.usage(own), Err(Refusal::Gone));
+    assert_eq!(registry.usage(own), Err(Refusal::Removed));
     // Its address is free for another.
     registry.add_address(more[54], address(1).into()).expect("free");
-    let mut room = [0; 64];
-    let length = head_of(&view, &down, &mut space, &mut room).expect("a subscriber's");
+    let mut buffer = [0; 64];
+    let length = head_of(&view, &down, &mut space, &mut buffer).expect("a subscriber's");
     assert_eq!(
-        room[..length],
+        buffer[..length],
         head(&self::session("q:7", 154), self::session("q:7", 154).peer, LOCAL, &down)
     );
     let prefix = Network::host(address(1).into());
     assert_eq!(registry.add_prefix(all[2].1, prefix), Err(Refusal::Taken(prefix)));
     assert_eq!(registry.remove_prefix(all[2].1, prefix), Err(Refusal::NotHeld(prefix)));
     registry.remove_prefix(more[54], prefix).expect("held");
-    assert_eq!(head_of(&view, &down, &mut space, &mut room), Err(Dropped::NoSubscriber));
+    assert_eq!(head_of(&view, &down, &mut space, &mut buffer), Err(Dropped::NoSubscriber));
     for number in 0.. {
         let prefix = Network::host(Ipv4Addr::from(0x0a80_0000 | number).into());
         if let Err(refusal) = registry.add_prefix(all[2].1, prefix) {

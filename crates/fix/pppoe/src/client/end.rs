@@ -20,12 +20,12 @@ pub enum End {
     AddressChanged,
     /// It was closed before there was a session, or for the second time.
     #[error("closed by this end")]
-    Asked,
+    Requested,
 }
 
 impl End {
     /// Of a session that a PADT ended. Where PPP had begun to end it (`ending`), that is the reason, and the PADT stands in for the
-    /// Terminate-Ack: rp-pppoe's server loses that when its pppd is gone first.
+    /// Terminate-Ack: rp-pppoe's server loses that when its pppd has ended first.
     pub(super) fn of_padt(terminated: Terminated, ending: Option<&Closed>) -> End {
         match ending {
             // The Terminate-Request gave no reason, the PADT may.
@@ -43,19 +43,19 @@ impl End {
                 closed,
                 Closed::MethodNotAllowed { .. } | Closed::AuthenticationFailed { .. } | Closed::Impostor
             ),
-            End::Terminated(_) | End::AddressChanged | End::Asked => false,
+            End::Terminated(_) | End::AddressChanged | End::Requested => false,
         }
     }
 
-    /// Whether this end closed it because it was asked to.
+    /// Whether this end closed it because of a request.
     pub fn is_requested(&self) -> bool {
-        matches!(self, End::Asked | End::Session(Closed::Asked))
+        matches!(self, End::Requested | End::Session(Closed::Requested))
     }
 
     /// What the PADT says about it.
     pub(super) fn for_peer(&self) -> Option<&'static str> {
         match self {
-            End::Session(Closed::Asked) | End::Asked => Some("closed by the subscriber"),
+            End::Session(Closed::Requested) | End::Requested => Some("closed by the subscriber"),
             End::Session(Closed::PeerSilent { .. }) => Some("echo requests were not answered"),
             End::Session(_) => Some("PPP ended"),
             End::NotFound(_) | End::Terminated(_) | End::AddressChanged => None,
@@ -74,22 +74,22 @@ fn reason(terminated: &Terminated) -> String {
 
 /// Something worth telling. `Display` is a whole sentence, with what peers said escaped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Remark {
+pub enum Notice {
     #[error(
         "{} concentrators answered. {offer} was taken; the others: {}. `--ac` names the one to be taken.",
         others.len() + 1,
         named(others)
     )]
     Chosen { offer: Offer, others: Vec<Offer> },
-    /// The concentrator does not agree to the payload wanted (RFC 4638): what was asked for, and what holds instead, bytes.
+    /// The concentrator does not agree to the payload requested (RFC 4638): what was requested, and what holds instead, bytes.
     #[error(
-        "The concentrator {offer} did not {} PPP-Max-Payload {asked} (RFC 4638): packets of this session are no longer than \
+        "The concentrator {offer} did not {} PPP-Max-Payload {requested} (RFC 4638): packets of this session are no longer than \
          {agreed} bytes.",
         if offer.max_payload.is_some() { "agree to" } else { "answer to" }
     )]
-    Payload { offer: Offer, asked: u16, agreed: u16 },
+    Payload { offer: Offer, requested: u16, agreed: u16 },
     #[error("{0}")]
-    Session(session::Remark),
+    Session(session::Notice),
     #[error("The line below went down; a session is kept until its echo requests stay without answers.")]
     LineDown,
     #[error("The line below came up.")]

@@ -5,7 +5,7 @@ use super::config::SameUser;
 use super::network::Network;
 use super::secrets::{Address, Secrets, Subscriber};
 use super::sessions::{Lease, sessions};
-use super::{Concentrator, Remark, Turn};
+use super::{Concentrator, Notice, Step};
 use crate::ipv6cp::draw_identifier;
 use crate::session::{Claim, Grant, Proof, Verdict};
 use std::net::Ipv4Addr;
@@ -22,7 +22,7 @@ pub enum Refusal {
     #[error("the password is wrong (line {line} of the secrets has the right one)")]
     Password { line: usize },
     #[error(
-        "too many wrong passwords came from this host, or for this user on this line, so that none is looked at for {} s more",
+        "too many wrong passwords came from this host, or for this user on this line, so that none is checked for {} s more",
         wait.as_secs() + 1
     )]
     HeldOff {
@@ -46,11 +46,11 @@ pub enum Refusal {
     Nothing,
 }
 
-/// What a host is told whose passwords are not looked at, whichever of its packets it is told in.
+/// What a host hears whose passwords are not looked at, whichever of its packets it is.
 pub(super) const HELD_OFF: &str = "too many wrong passwords; try again in a minute";
 
 impl Refusal {
-    /// What the host is told. Whether it was the name or the password is not for strangers.
+    /// What the host hears. Whether it was the name or the password is not for strangers.
     pub(super) const fn for_host(&self) -> &'static str {
         match self {
             Refusal::Unknown | Refusal::Password { .. } => "unknown user or wrong password",
@@ -67,9 +67,9 @@ impl Refusal {
 
 impl Concentrator {
     /// Says what comes of a claim.
-    pub(super) fn authenticate(&mut self, turn: &mut Turn<'_>, slot: u32, claim: &Claim) -> Verdict {
+    pub(super) fn authenticate(&mut self, step: &mut Step<'_>, slot: u32, claim: &Claim) -> Verdict {
         let secrets = self.secrets.clone();
-        match self.judge(turn, slot, claim, &secrets) {
+        match self.judge(step, slot, claim, &secrets) {
             Ok((grant, proof)) => Verdict::Accepted { grant, proof, message: Vec::new() },
             Err(refusal) => {
                 self.counters.refused += 1;
@@ -79,16 +79,16 @@ impl Concentrator {
                     entry.closing = Some(Ended::Refused(refusal.clone()));
                     let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
                     let is_wrong = matches!(refusal, Refusal::Unknown | Refusal::Password { .. });
-                    let refused = Remark::Refused { place, station, user: user.clone(), refusal };
-                    self.remark(turn, refused);
+                    let refused = Notice::Refused { place, station, user: user.clone(), refusal };
+                    self.notice(step, refused);
                     // None was in force, or the claim had not been looked at: it begins with this one.
                     if let Some(wait) =
-                        self.throttle.wait(turn.now, &place, station, &user).filter(|_| is_wrong)
+                        self.throttle.wait(step.now, &place, station, &user).filter(|_| is_wrong)
                     {
-                        let of_host = self.throttle.wait_of_host(turn.now, &place, station);
+                        let of_host = self.throttle.wait_of_host(step.now, &place, station);
                         let user = of_host.is_none().then_some(user);
-                        let remark = Remark::HeldOff { place, station, user, wait };
-                        self.remark(turn, remark);
+                        let notice = Notice::HeldOff { place, station, user, wait };
+                        self.notice(step, notice);
                     }
                 }
                 Verdict::Refused { message }
@@ -98,7 +98,7 @@ impl Concentrator {
 
     fn judge(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         slot: u32,
         claim: &Claim,
         secrets: &Secrets,
@@ -106,7 +106,7 @@ impl Concentrator {
         let user = claim.user();
         let (subscriber, proof) = match claim.method() {
             None => prove(claim, secrets)?,
-            Some(_) => self.prove_in_time(turn, slot, claim, secrets)?,
+            Some(_) => self.prove_in_time(step, slot, claim, secrets)?,
         };
         // LCP started anew in mid-session: what was given stays given.
         match self.table.get(slot).and_then(|entry| entry.user.as_deref()) {
@@ -117,9 +117,9 @@ impl Concentrator {
                 let one = subscriber.is_some_and(Subscriber::serves_one).then_some(1);
                 let most = most.or(one).unwrap_or(self.config.sessions_per_user);
                 if claim.method().is_some() {
-                    self.make_room(turn, slot, user, most)?;
+                    self.make_room(step, slot, user, most)?;
                 }
-                let lease = self.lease(turn, slot, user, subscriber)?;
+                let lease = self.lease(step, slot, user, subscriber)?;
                 self.table.set_user(slot, Arc::from(user));
                 if let Some(address) = lease.address {
                     self.table.set_address(slot, address);
@@ -137,61 +137,61 @@ impl Concentrator {
     /// Compares a claim with the secret, unless there were too many wrong ones before.
     fn prove_in_time<'s>(
         &mut self,
-        turn: &Turn<'_>,
+        step: &Step<'_>,
         slot: u32,
         claim: &Claim,
         secrets: &'s Secrets,
     ) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
         let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
         let (place, station, user) = (entry.place, entry.station, claim.user());
-        if let Some(wait) = self.throttle.wait(turn.now, &place, station, user) {
+        if let Some(wait) = self.throttle.wait(step.now, &place, station, user) {
             self.counters.held_off += 1;
             return Err(Refusal::HeldOff { wait });
         }
         let proved = prove(claim, secrets);
         match &proved {
             Ok(_) => self.throttle.succeeded(place, station, user),
-            Err(_) => self.throttle.failed(turn.now, &place, station, user),
+            Err(_) => self.throttle.failed(step.now, &place, station, user),
         }
         proved
     }
 
     /// Sees that a user may have one session more.
-    fn make_room(&mut self, turn: &mut Turn<'_>, slot: u32, user: &[u8], most: u32) -> Result<(), Refusal> {
+    fn make_room(&mut self, step: &mut Step<'_>, slot: u32, user: &[u8], most: u32) -> Result<(), Refusal> {
         let sessions: Vec<u32> = self.table.of_user(user).collect();
         let surplus = (sessions.len() + 1).saturating_sub(most as usize);
         if surplus > 0 && (most == 0 || self.config.same_user == SameUser::Refuse) {
             return Err(Refusal::Sessions(most));
         }
-        sessions.iter().rev().take(surplus).for_each(|oldest| self.take_over(turn, *oldest, slot));
+        sessions.iter().rev().take(surplus).for_each(|oldest| self.take_over(step, *oldest, slot));
         Ok(())
     }
 
     /// Ends a session because of another one.
-    fn take_over(&mut self, turn: &mut Turn<'_>, old: u32, new: u32) {
+    fn take_over(&mut self, step: &mut Step<'_>, old: u32, new: u32) {
         let Some(entry) = self.table.get(new) else { return };
         let cause = Ended::TakenOver { by: entry.station, at: entry.place };
-        self.cut(turn, old, cause);
+        self.cut(step, old, cause);
     }
 
     fn lease(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         slot: u32,
         user: &[u8],
         subscriber: Option<&Subscriber>,
     ) -> Result<Lease, Refusal> {
         let mut lease = Lease::default();
         if let Some(own) = self.config.identifier {
-            lease.identifiers = Some((own, draw_identifier(own, turn.random)));
+            lease.identifiers = Some((own, draw_identifier(own, step.random)));
         }
-        let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
-        lease.address = match wanted {
+        let configured = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        lease.address = match configured {
             _ if self.config.local.is_none() => None,
             Address::None => None,
             Address::Pool if self.config.pool.is_empty() => None,
             Address::Fixed(address) => {
-                self.free(turn, slot, user, address)?;
+                self.free(step, slot, user, address)?;
                 Some(address)
             }
             Address::Pool => Some(self.addresses.take(user).map_err(Refusal::NoAddress)?),
@@ -202,7 +202,7 @@ impl Concentrator {
         if lease.identifiers.is_some() {
             match self.prefix(user, subscriber) {
                 Ok(prefix) => lease.prefix = prefix,
-                Err(why) => self.remark(turn, Remark::NoPrefix { user: user.to_vec(), why }),
+                Err(why) => self.notice(step, Notice::NoPrefix { user: user.to_vec(), why }),
             }
         }
         lease.routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
@@ -222,7 +222,7 @@ impl Concentrator {
     /// Sees that nobody has a fixed address.
     fn free(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         slot: u32,
         user: &[u8],
         address: Ipv4Addr,
@@ -232,7 +232,7 @@ impl Concentrator {
         if !is_own || self.config.same_user == SameUser::Refuse {
             return Err(Refusal::AddressInUse(address));
         }
-        self.take_over(turn, holder, slot);
+        self.take_over(step, holder, slot);
         Ok(())
     }
 }

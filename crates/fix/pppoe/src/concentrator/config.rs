@@ -1,4 +1,4 @@
-//! What a concentrator is told to do.
+//! What a concentrator has to do.
 
 use super::network::Network;
 use super::pool::{AddressPool, PrefixPool, Range};
@@ -18,7 +18,7 @@ pub enum SameUser {
     Refuse,
 }
 
-/// What a concentrator is told to do.
+/// What a concentrator has to do.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name, services, largest payload, cookies, rates.

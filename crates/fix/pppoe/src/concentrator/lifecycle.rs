@@ -3,7 +3,7 @@
 use super::accounting::{Ended, Event, Record};
 use super::authentication::HELD_OFF;
 use super::sessions::Entry;
-use super::{Action, Concentrator, End, Installed, Remark, Traffic, Turn};
+use super::{Action, Concentrator, End, Installed, Notice, Step, Traffic};
 use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
 use crate::discovery::message::padt;
@@ -17,151 +17,151 @@ use wire::pppoe::Stage;
 
 impl Concentrator {
     /// Confirms a request, or says why not.
-    pub(super) fn open(&mut self, turn: &mut Turn<'_>, request: &Request) {
+    pub(super) fn open(&mut self, step: &mut Step<'_>, request: &Request) {
         let cookie = nonce(&request.cookie);
         if let Some(slot) = self.table.of_cookie(&request.place, request.host, cookie) {
-            self.repeat(turn, slot, request);
+            self.repeat(step, slot, request);
         } else if self.table.is_used_up(cookie) {
             self.counters.padr_used_up += 1;
-        } else if self.throttle.wait_of_host(turn.now, &request.place, request.host).is_some() {
+        } else if self.throttle.wait_of_host(step.now, &request.place, request.host).is_some() {
             self.counters.held_off += 1;
-            self.refuse(turn, request, Kind::Generic, HELD_OFF);
+            self.refuse(step, request, Kind::Generic, HELD_OFF);
         } else if !request.is_served {
-            self.refuse(turn, request, Kind::ServiceName, "this service is not served here");
+            self.refuse(step, request, Kind::ServiceName, "this service is not served here");
         } else if request.max_payload < LEAST_MRU {
             let text = "the line has no room for packets behind its tags";
-            self.refuse(turn, request, Kind::AcSystem, text);
+            self.refuse(step, request, Kind::AcSystem, text);
         } else if self.is_draining() {
             let text = "the concentrator takes no more sessions for the time being";
-            self.refuse(turn, request, Kind::AcSystem, text);
+            self.refuse(step, request, Kind::AcSystem, text);
         } else {
-            match self.table.number(turn.now, &request.place, request.host, turn.random) {
-                Ok(number) => self.confirm(turn, request, number, cookie),
+            match self.table.number(step.now, &request.place, request.host, step.random) {
+                Ok(number) => self.confirm(step, request, number, cookie),
                 Err(full) => {
-                    self.refuse(turn, request, Kind::AcSystem, &full.to_string());
-                    self.remark(turn, Remark::Full { place: request.place, station: request.host, full });
+                    self.refuse(step, request, Kind::AcSystem, &full.to_string());
+                    self.notice(step, Notice::Full { place: request.place, station: request.host, full });
                 }
             }
         }
     }
 
-    fn confirm(&mut self, turn: &mut Turn<'_>, request: &Request, number: u16, cookie: u64) {
+    fn confirm(&mut self, step: &mut Step<'_>, request: &Request, number: u16, cookie: u64) {
         // What a host wants echoed that fits no frame would fit none the next time either.
         let Ok(payload) = request.confirm(number) else {
             self.counters.padr_refused += 1;
             return;
         };
-        turn.actions.push(answer(request, payload));
+        step.actions.push(answer(request, payload));
         let session = Session::new(self.session_config.clone(), request.max_payload);
-        let mut entry = Entry::new(session, request.place, request.host, number, turn.now);
+        let mut entry = Entry::new(session, request.place, request.host, number, step.now);
         entry.cookie = cookie;
         entry.line = request.line.clone().map(Arc::new);
         entry.max_payload = request.max_payload;
-        entry.accounting = u64::from_be_bytes(draw(turn.random));
+        entry.accounting = u64::from_be_bytes(draw(step.random));
         let slot = self.table.put(entry);
         self.counters.confirmed += 1;
-        self.drive(turn, slot, |session, turn, actions| session.start(turn.now, turn.random, actions));
+        self.drive(step, slot, |session, step, actions| session.start(step.now, step.random, actions));
     }
 
     /// RFC 2516 section 8: a host that got no PADS sends its PADR again. Later than LCP it has got it, and the packet is old.
-    fn repeat(&mut self, turn: &mut Turn<'_>, slot: u32, request: &Request) {
+    fn repeat(&mut self, step: &mut Step<'_>, slot: u32, request: &Request) {
         let Some(entry) = self.table.get(slot) else { return };
         if entry.session.phase() != Phase::Lcp || entry.opened.is_some() {
             self.counters.padr_used_up += 1;
         } else if let Ok(payload) = request.confirm(entry.number) {
             self.counters.padr_repeated += 1;
-            turn.actions.push(answer(request, payload));
+            step.actions.push(answer(request, payload));
         }
     }
 
-    fn refuse(&mut self, turn: &mut Turn<'_>, request: &Request, kind: Kind, text: &str) {
+    fn refuse(&mut self, step: &mut Step<'_>, request: &Request, kind: Kind, text: &str) {
         self.counters.padr_refused += 1;
-        turn.actions.extend(request.refuse(kind, text).ok().map(|payload| answer(request, payload)));
+        step.actions.extend(request.refuse(kind, text).ok().map(|payload| answer(request, payload)));
     }
 
     /// Lets a session act, and does what comes of it.
     pub(super) fn drive(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         slot: u32,
-        act: impl FnOnce(&mut Session, &mut Turn<'_>, &mut Vec<session::Action>),
+        act: impl FnOnce(&mut Session, &mut Step<'_>, &mut Vec<session::Action>),
     ) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let mut actions = Vec::new();
-        act(&mut entry.session, turn, &mut actions);
+        act(&mut entry.session, step, &mut actions);
         let mut is_changed = false;
         while !actions.is_empty() {
             for action in std::mem::take(&mut actions) {
                 match action {
-                    session::Action::Send(packet) => self.send(turn, slot, &packet),
+                    session::Action::Send(packet) => self.send(step, slot, &packet),
                     session::Action::Authenticate(claim) => {
-                        let verdict = self.authenticate(turn, slot, &claim);
+                        let verdict = self.authenticate(step, slot, &claim);
                         if let Some(entry) = self.table.get_mut(slot) {
-                            entry.session.authenticated(turn.now, verdict, turn.random, &mut actions);
+                            entry.session.authenticated(step.now, verdict, step.random, &mut actions);
                         }
                     }
                     session::Action::Up4(_) | session::Action::Up6(_) | session::Action::Down(_) => {
                         is_changed = true
                     }
                     session::Action::Phase(_) => {}
-                    session::Action::Remark(remark) => self.remark_of(turn, slot, remark),
+                    session::Action::Notice(notice) => self.notice_of(step, slot, notice),
                     session::Action::Closed(closed) => {
                         let requested = self.table.get_mut(slot).and_then(|entry| entry.closing.take());
-                        self.end(turn, slot, requested.unwrap_or(Ended::Ppp(closed)));
+                        self.end(step, slot, requested.unwrap_or(Ended::Ppp(closed)));
                         return;
                     }
                 }
             }
         }
-        self.count_half_open(turn, slot);
+        self.count_half_open(step, slot);
         if is_changed {
-            self.install(turn, slot);
+            self.install(step, slot);
         }
         self.arm(slot);
     }
 
-    fn send(&self, turn: &mut Turn<'_>, slot: u32, packet: &[u8]) {
+    fn send(&self, step: &mut Step<'_>, slot: u32, packet: &[u8]) {
         let Some(entry) = self.table.get(slot) else { return };
         let (place, destination) = (entry.place, entry.station);
         let payload = wrapped(entry.number, packet);
-        turn.actions.push(Action::Send { place, destination, stage: Stage::Session, payload });
+        step.actions.push(Action::Send { place, destination, stage: Stage::Session, payload });
     }
 
-    fn remark_of(&mut self, turn: &mut Turn<'_>, slot: u32, remark: session::Remark) {
+    fn notice_of(&mut self, step: &mut Step<'_>, slot: u32, notice: session::Notice) {
         let Some(entry) = self.table.get(slot) else { return };
         let Entry { id, place, station, .. } = *entry;
         let user = entry.user().to_vec();
-        self.remark(turn, Remark::Session { id, place, station, user, remark });
+        self.notice(step, Notice::Session { id, place, station, user, notice });
     }
 
     /// Counts it among the half-open ones while nothing of it is up.
-    fn count_half_open(&mut self, turn: &Turn<'_>, slot: u32) {
+    fn count_half_open(&mut self, step: &Step<'_>, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let is_half_open = entry.session.phase() != Phase::Open;
         if is_half_open && !entry.is_half_open {
-            entry.half_open_since = turn.now;
+            entry.half_open_since = step.now;
         }
         self.table.set_half_open(slot, is_half_open);
     }
 
-    /// Tells the data path what it carries of a session from now on.
-    fn install(&mut self, turn: &mut Turn<'_>, slot: u32) {
-        let interim = self.config.interim.map(|every| turn.now + every);
+    /// Notifies the data path what it carries of a session from now on.
+    fn install(&mut self, step: &mut Step<'_>, slot: u32) {
+        let interim = self.config.interim.map(|every| step.now + every);
         let Some(entry) = self.table.get_mut(slot) else { return };
         if entry.session.ipv4().is_none() && entry.session.ipv6().is_none() {
             if std::mem::take(&mut entry.is_installed) {
                 // What was counted so far goes with the data path's entry.
-                entry.before = entry.before + (turn.traffic)(entry.id);
-                turn.actions.push(Action::Removed(entry.id));
+                entry.before = entry.before + (step.traffic)(entry.id);
+                step.actions.push(Action::Removed(entry.id));
             }
             return;
         }
         entry.is_installed = true;
-        turn.actions.push(Action::Installed(Box::new(Installed::of(entry))));
+        step.actions.push(Action::Installed(Box::new(Installed::of(entry))));
         if entry.opened.is_none() {
-            (entry.opened, entry.interim) = (Some(turn.now), interim);
+            (entry.opened, entry.interim) = (Some(step.now), interim);
             self.counters.opened += 1;
-            self.account(turn, slot, Event::Start);
+            self.account(step, slot, Event::Start);
         }
     }
 
@@ -177,62 +177,62 @@ impl Concentrator {
         }
     }
 
-    pub(super) fn tick_one(&mut self, turn: &mut Turn<'_>, slot: u32) {
+    pub(super) fn tick_one(&mut self, step: &mut Step<'_>, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
-        if entry.is_half_open && turn.now >= entry.half_open_since + self.config.setup {
-            self.cut(turn, slot, Ended::Unfinished { after: self.config.setup });
+        if entry.is_half_open && step.now >= entry.half_open_since + self.config.setup {
+            self.cut(step, slot, Ended::Unfinished { after: self.config.setup });
             return;
         }
-        let is_due = entry.session.deadline().is_some_and(|due| due <= turn.now);
-        if entry.interim.is_some_and(|due| due <= turn.now) {
-            entry.interim = self.config.interim.map(|every| turn.now + every);
-            self.account(turn, slot, Event::Interim);
+        let is_due = entry.session.deadline().is_some_and(|due| due <= step.now);
+        if entry.interim.is_some_and(|due| due <= step.now) {
+            entry.interim = self.config.interim.map(|every| step.now + every);
+            self.account(step, slot, Event::Interim);
         }
         if is_due {
-            self.drive(turn, slot, |session, turn, actions| session.tick(turn.now, turn.random, actions));
+            self.drive(step, slot, |session, step, actions| session.tick(step.now, step.random, actions));
         }
         self.arm(slot);
     }
 
     /// Ends a session at once: a Terminate-Request whose answer nobody waits for, and a PADT.
-    pub(super) fn cut(&mut self, turn: &mut Turn<'_>, slot: u32, cause: Ended) {
+    pub(super) fn cut(&mut self, step: &mut Step<'_>, slot: u32, cause: Ended) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let mut actions = Vec::new();
-        entry.session.close(turn.now, turn.random, &mut actions);
+        entry.session.close(step.now, step.random, &mut actions);
         for action in actions {
             if let session::Action::Send(packet) = action {
-                self.send(turn, slot, &packet);
+                self.send(step, slot, &packet);
             }
         }
-        self.end(turn, slot, cause);
+        self.end(step, slot, cause);
     }
 
     /// Ends a session whose host has sent a PADT. If either end was terminating it already, the PADT stands in for what was
     /// still to come, and the cause is that of the termination.
-    pub(super) fn end_by_host(&mut self, turn: &mut Turn<'_>, slot: u32) {
+    pub(super) fn end_by_host(&mut self, step: &mut Step<'_>, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let terminated = || entry.session.ending().cloned().map(Ended::Ppp);
         let cause = entry.closing.take().or_else(terminated).unwrap_or(Ended::Host);
-        self.remove(turn, slot, cause);
+        self.remove(step, slot, cause);
     }
 
     /// Ends a session with a PADT.
-    fn end(&mut self, turn: &mut Turn<'_>, slot: u32, cause: Ended) {
+    fn end(&mut self, step: &mut Step<'_>, slot: u32, cause: Ended) {
         let Some(entry) = self.table.get(slot) else { return };
         let (place, destination) = (entry.place, entry.station);
         let payload = padt(entry.number, cause.for_host().as_deref());
-        self.remove(turn, slot, cause);
-        turn.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
+        self.remove(step, slot, cause);
+        step.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
     }
 
     /// Takes a session out of everything it is in.
-    fn remove(&mut self, turn: &mut Turn<'_>, slot: u32, cause: Ended) {
+    fn remove(&mut self, step: &mut Step<'_>, slot: u32, cause: Ended) {
         if self.table.get(slot).is_some_and(|entry| entry.opened.is_some()) {
-            self.account(turn, slot, Event::Stop(cause.clone()));
+            self.account(step, slot, Event::Stop(cause.clone()));
         }
-        let Some(entry) = self.table.take(turn.now, slot) else { return };
+        let Some(entry) = self.table.take(step.now, slot) else { return };
         if entry.is_installed {
-            turn.actions.push(Action::Removed(entry.id));
+            step.actions.push(Action::Removed(entry.id));
         }
         if let Some(address) = entry.lease.address {
             self.addresses.release(address);
@@ -243,10 +243,10 @@ impl Concentrator {
         let Entry { id, place, station, number, .. } = *entry;
         self.counters.ended += 1;
         let user = entry.user().to_vec();
-        turn.actions.push(Action::Ended(Box::new(End { id, place, station, number, user, cause })));
+        step.actions.push(Action::Ended(Box::new(End { id, place, station, number, user, cause })));
     }
 
-    fn account(&mut self, turn: &mut Turn<'_>, slot: u32, event: Event) {
+    fn account(&mut self, step: &mut Step<'_>, slot: u32, event: Event) {
         let Some(entry) = self.table.get(slot) else { return };
         let record = Record {
             event,
@@ -259,16 +259,16 @@ impl Concentrator {
             number: entry.number,
             address: entry.lease.address,
             prefix: entry.lease.prefix,
-            uptime: entry.uptime(turn.now).unwrap_or_default(),
-            traffic: entry.traffic(turn),
+            uptime: entry.uptime(step.now).unwrap_or_default(),
+            traffic: entry.traffic(step),
         };
-        turn.actions.push(Action::Account(Box::new(record)));
+        step.actions.push(Action::Account(Box::new(record)));
     }
 }
 
 impl Entry {
-    pub(super) fn traffic(&self, turn: &mut Turn<'_>) -> Traffic {
-        if self.is_installed { self.before + (turn.traffic)(self.id) } else { self.before }
+    pub(super) fn traffic(&self, step: &mut Step<'_>) -> Traffic {
+        if self.is_installed { self.before + (step.traffic)(self.id) } else { self.before }
     }
 }
 
@@ -296,7 +296,7 @@ fn answer(request: &Request, payload: Vec<u8>) -> Action {
     Action::Send { place: request.place, destination: request.host, stage: Stage::Discovery, payload }
 }
 
-/// What tells one cookie from all others: those that were good differ in their last bytes, which are a keyed hash.
+/// What distinguishes one cookie from all others: those that were good differ in their last bytes, which are a keyed hash.
 fn nonce(cookie: &[u8]) -> u64 {
     cookie.last_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

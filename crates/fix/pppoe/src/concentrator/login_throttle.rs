@@ -41,7 +41,7 @@ pub(super) struct LoginThrottle {
 #[derive(Clone, Copy, Default)]
 struct Count {
     /// Whose: a keyed hash. Zero: nobody's.
-    whose: u64,
+    owner: u64,
     /// When the last one came, milliseconds.
     last: u64,
     count: u32,
@@ -75,8 +75,8 @@ impl LoginThrottle {
 
     /// How long nothing of a host is looked at.
     pub(super) fn wait_of_host(&self, now: Time, place: &Place, station: MacAddress) -> Option<Duration> {
-        let whose = self.hash((place, station.0));
-        of(&self.hosts, whose)?.wait(now)
+        let owner = self.hash((place, station.0));
+        of(&self.hosts, owner)?.wait(now)
     }
 
     /// How long a claim to be this user is not looked at.
@@ -91,8 +91,8 @@ impl LoginThrottle {
         if self.known.get(user) == Some(&(*place, station)) {
             return host;
         }
-        let whose = self.hash((place, user));
-        host.max(of(&self.users, whose).and_then(|count| count.wait(now)))
+        let owner = self.hash((place, user));
+        host.max(of(&self.users, owner).and_then(|count| count.wait(now)))
     }
 
     /// A claim was wrong.
@@ -116,15 +116,15 @@ impl LoginThrottle {
     }
 }
 
-fn of(table: &Pages<Count>, whose: u64) -> Option<Count> {
-    table.get(whose as usize % PLACES).filter(|count| count.whose == whose)
+fn of(table: &Pages<Count>, owner: u64) -> Option<Count> {
+    table.get(owner as usize % PLACES).filter(|count| count.owner == owner)
 }
 
-fn strike(table: &mut Pages<Count>, whose: u64, now: Time) {
-    let Some(place) = table.at(whose as usize % PLACES) else { return };
+fn strike(table: &mut Pages<Count>, owner: u64, now: Time) {
+    let Some(place) = table.at(owner as usize % PLACES) else { return };
     let is_forgotten = now.saturating_sub(Duration::from_millis(place.last)) >= FORGOTTEN;
-    if place.whose != whose || is_forgotten {
-        *place = Count { whose, ..Count::default() };
+    if place.owner != owner || is_forgotten {
+        *place = Count { owner, ..Count::default() };
     }
     place.count = place.count.saturating_add(1);
     place.last = now.as_millis() as u64;
@@ -133,6 +133,7 @@ fn strike(table: &mut Pages<Count>, whose: u64, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::mac;
     use wire::Vlans;
 
     const NOW: Time = Duration::from_secs(5000);
@@ -141,11 +142,6 @@ mod tests {
 
     fn throttle() -> LoginThrottle {
         LoginThrottle::new(2, &mut |bytes: &mut [u8]| bytes.fill(7))
-    }
-
-    fn mac(number: u32) -> MacAddress {
-        let [a, b, c, d] = number.to_be_bytes();
-        MacAddress([2, 0, a, b, c, d])
     }
 
     fn seconds(count: u64) -> Duration {

@@ -4,7 +4,7 @@ use super::accounting::{Ended, Traffic};
 use super::network::Network;
 use super::secrets::{Address, Difference, Secrets};
 use super::sessions::{Entry, Id, Lease};
-use super::{Concentrator, Turn};
+use super::{Concentrator, Step};
 use crate::Time;
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
@@ -111,13 +111,13 @@ impl Concentrator {
     }
 
     /// Ends sessions: a Terminate-Request, and a PADT when it was answered or time ran out. How many there were.
-    pub fn disconnect(&mut self, turn: &mut Turn<'_>, target: Target<'_>) -> usize {
+    pub fn disconnect(&mut self, step: &mut Step<'_>, target: Target<'_>) -> usize {
         let slots = self.slots_of(target);
         for slot in &slots {
             if let Some(entry) = self.table.get_mut(*slot) {
                 entry.closing = Some(Ended::Operator);
             }
-            self.drive(turn, *slot, |session, turn, actions| session.close(turn.now, turn.random, actions));
+            self.drive(step, *slot, |session, step, actions| session.close(step.now, step.random, actions));
         }
         slots.len()
     }
@@ -156,15 +156,15 @@ impl Concentrator {
     }
 
     /// Ends all sessions at once, each with a Terminate-Request and a PADT, and takes no more.
-    pub fn shut_down(&mut self, turn: &mut Turn<'_>) {
+    pub fn shut_down(&mut self, step: &mut Step<'_>) {
         self.set_draining(true);
         let slots: Vec<u32> = self.table.slots().collect();
         for slot in slots {
-            self.cut(turn, slot, Ended::ShutDown);
+            self.cut(step, slot, Ended::ShutDown);
         }
     }
 
-    /// Puts new secrets in the place of the old ones, all at once. Which sessions do not agree with them is told, and no
+    /// Puts new secrets in the place of the old ones, all at once. Which sessions do not agree with them is reported, and no
     /// session is ended for it.
     pub fn reload(&mut self, secrets: Secrets) -> Reloaded {
         let secrets = Arc::new(secrets);

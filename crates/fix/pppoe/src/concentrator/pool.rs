@@ -530,21 +530,6 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_given_once_and_none_beyond() {
-        for len in [1, 2, 63, 64, 65, 4095, 4096, 4097, 300_000] {
-            let mut places = Places::new(len);
-            let mut given = BTreeSet::new();
-            for number in 0..len {
-                let place = places.take(&number.to_be_bytes()).unwrap();
-                assert!(place < len && given.insert(place));
-            }
-            assert_eq!((places.free, places.take(b"one more")), (0, None));
-            places.release(len / 2);
-            assert_eq!((places.free, places.take(b"one more")), (1, Some(len / 2)));
-        }
-    }
-
-    #[test]
     fn a_user_gets_the_same_place_and_a_freed_one_is_given_late() {
         let mut places = Places::new(100);
         let first = places.take(b"alice").unwrap();

@@ -29,7 +29,7 @@ impl Id {
     }
 
     /// Its place in the table, which another session may have after this one.
-    pub const fn slot(self) -> u32 {
+    pub(crate) const fn slot(self) -> u32 {
         self.0 as u32
     }
 }

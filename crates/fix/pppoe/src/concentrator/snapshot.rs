@@ -12,7 +12,7 @@ use super::accounting::{Ended, Event, Record, Traffic};
 use super::network::Network;
 use super::secrets::{Address, Subscriber};
 use super::sessions::{Entry, Lease};
-use super::{Action, Concentrator, End, Installed, Turn};
+use super::{Action, Concentrator, End, Installed, Step};
 use crate::Invalid;
 use crate::discovery::is_session;
 use crate::discovery::message::{Line, padt};
@@ -36,11 +36,11 @@ const VERSION: u32 = 1;
 pub struct Snapshot {
     version: u32,
     sessions: Vec<Saved>,
-    unfinished: Vec<Whose>,
+    unfinished: Vec<Owner>,
 }
 
 impl Snapshot {
-    /// Sessions that can be gone on with.
+    /// Sessions that can be continued.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
@@ -57,9 +57,9 @@ pub struct Restored {
     pub ended: usize,
 }
 
-/// Where a session is and whose.
+/// The line, station and number of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Whose {
+struct Owner {
     port: u32,
     /// TPID and VID of each tag, outermost first.
     tags: Vec<(u16, u16)>,
@@ -69,7 +69,8 @@ struct Whose {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Saved {
-    whose: Whose,
+    #[serde(rename = "whose")]
+    owner: Owner,
     line: Option<(Vec<u8>, Vec<u8>)>,
     user: Option<Vec<u8>>,
     max_payload: u16,
@@ -83,11 +84,11 @@ struct Saved {
     ppp: Handover,
 }
 
-impl Whose {
-    fn of(entry: &Entry) -> Whose {
+impl Owner {
+    fn of(entry: &Entry) -> Owner {
         let Place { port, vlans } = entry.place;
         let tags = vlans.tags().map(|tag| (tag.tpid.0, tag.tci.vid())).collect();
-        Whose { port, tags, station: entry.station.0, number: entry.number }
+        Owner { port, tags, station: entry.station.0, number: entry.number }
     }
 
     fn place(&self) -> Option<Place> {
@@ -107,45 +108,45 @@ impl Saved {
 impl Concentrator {
     /// The sessions as they are. The process that has them goes on with them until it ends; it must not send anything for
     /// them once another one has them.
-    pub fn snapshot(&self, turn: &mut Turn<'_>) -> Snapshot {
+    pub fn snapshot(&self, step: &mut Step<'_>) -> Snapshot {
         let mut snapshot = Snapshot { version: VERSION, sessions: Vec::new(), unfinished: Vec::new() };
         for entry in self.table.entries() {
             match entry.session.handover().filter(|_| entry.closing.is_none()) {
                 Some(ppp) => snapshot.sessions.push(Saved {
-                    whose: Whose::of(entry),
+                    owner: Owner::of(entry),
                     line: entry.line.as_deref().map(|line| (line.circuit.clone(), line.remote.clone())),
                     user: entry.user.as_deref().map(<[u8]>::to_vec),
                     max_payload: entry.max_payload,
-                    uptime: entry.uptime(turn.now).unwrap_or_default(),
+                    uptime: entry.uptime(step.now).unwrap_or_default(),
                     local: self.config.local,
                     address: entry.lease.address,
                     prefix: entry.lease.prefix,
                     identifiers: entry.lease.identifiers,
                     accounting: entry.accounting,
-                    traffic: entry.traffic(turn),
+                    traffic: entry.traffic(step),
                     ppp,
                 }),
-                None => snapshot.unfinished.push(Whose::of(entry)),
+                None => snapshot.unfinished.push(Owner::of(entry)),
             }
         }
         snapshot
     }
 
     /// What each session of a [snapshot](Concentrator::snapshot) has transferred now, by its name in accounting.
-    pub fn counted(&self, turn: &mut Turn<'_>) -> Vec<(u64, Traffic)> {
+    pub fn counted(&self, step: &mut Step<'_>) -> Vec<(u64, Traffic)> {
         let open = self
             .table
             .entries()
             .filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
-        open.map(|entry| (entry.accounting, entry.traffic(turn))).collect()
+        open.map(|entry| (entry.accounting, entry.traffic(step))).collect()
     }
 
-    /// What a data path has to carry that takes the place of the one that there was. What that has counted (`turn` says it for
+    /// What a data path has to carry that takes the place of the one that there was. What that has counted (`step` says it for
     /// the last time) is kept.
-    pub fn carried_anew(&mut self, turn: &mut Turn<'_>) -> Vec<Installed> {
+    pub fn carried_anew(&mut self, step: &mut Step<'_>) -> Vec<Installed> {
         let installed = self.table.entries_mut().filter(|entry| entry.is_installed);
         let carried = installed.map(|entry| {
-            entry.before = entry.before + (turn.traffic)(entry.id);
+            entry.before = entry.before + (step.traffic)(entry.id);
             Installed::of(entry)
         });
         carried.collect()
@@ -174,7 +175,7 @@ impl Concentrator {
     /// The snapshot is of another version; nothing was done.
     pub fn restore(
         &mut self,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
         snapshot: Snapshot,
         elapsed: Duration,
     ) -> Result<Restored, Invalid> {
@@ -188,31 +189,31 @@ impl Concentrator {
         let mut restored = Restored::default();
         for mut saved in snapshot.sessions {
             saved.uptime = saved.uptime.saturating_add(elapsed);
-            let Some(place) = saved.whose.place() else { continue };
-            match self.resume(turn, place, &saved) {
+            let Some(place) = saved.owner.place() else { continue };
+            match self.resume(step, place, &saved) {
                 Ok(slot) => {
                     restored.sessions += 1;
                     let installed = self.table.get(slot).map(|entry| Box::new(Installed::of(entry)));
-                    turn.actions.extend(installed.map(Action::Installed));
+                    step.actions.extend(installed.map(Action::Installed));
                     self.arm(slot);
                 }
                 Err(why) => {
                     restored.ended += 1;
-                    self.lose(turn, place, &saved.whose, Some(&saved), why);
+                    self.lose(step, place, &saved.owner, Some(&saved), why);
                 }
             }
         }
-        for whose in &snapshot.unfinished {
-            if let Some(place) = whose.place() {
+        for owner in &snapshot.unfinished {
+            if let Some(place) = owner.place() {
                 restored.ended += 1;
-                self.lose(turn, place, whose, None, "the session was still being set up".to_owned());
+                self.lose(step, place, owner, None, "the session was still being set up".to_owned());
             }
         }
         Ok(restored)
     }
 
-    fn resume(&mut self, turn: &mut Turn<'_>, place: Place, saved: &Saved) -> Result<u32, String> {
-        let (number, station) = (saved.whose.number, MacAddress(saved.whose.station));
+    fn resume(&mut self, step: &mut Step<'_>, place: Place, saved: &Saved) -> Result<u32, String> {
+        let (number, station) = (saved.owner.number, MacAddress(saved.owner.station));
         if !is_session(number) || self.table.of_number(&place, number).is_some() || station.is_multicast() {
             return Err("the session number is not free".to_owned());
         }
@@ -232,15 +233,15 @@ impl Concentrator {
             ipv6: saved.identifiers,
         };
         let config = self.session_config.clone();
-        let session = Session::resume(config, &saved.ppp, &grant, turn.now, turn.random);
+        let session = Session::resume(config, &saved.ppp, &grant, step.now, step.random);
         let session = session.ok_or("the PPP state that was handed over makes no sense")?;
         let lease = self.lease_again(user, subscriber, saved)?;
-        let mut entry = Entry::new(session, place, station, number, turn.now);
+        let mut entry = Entry::new(session, place, station, number, step.now);
         entry.line = saved.line();
         entry.max_payload = saved.max_payload;
-        entry.opened = Some(turn.now);
+        entry.opened = Some(step.now);
         entry.earlier = saved.uptime;
-        entry.interim = self.config.interim.map(|every| turn.now + every);
+        entry.interim = self.config.interim.map(|every| step.now + every);
         entry.is_installed = true;
         entry.accounting = saved.accounting;
         entry.before = saved.traffic;
@@ -281,8 +282,8 @@ impl Concentrator {
         subscriber: Option<&Subscriber>,
         saved: &Saved,
     ) -> Result<Lease, String> {
-        let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
-        let is = match wanted {
+        let configured = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        let is = match configured {
             Address::Fixed(fixed) => self.config.local.map(|_| fixed),
             Address::Pool => saved.address,
             Address::None => None,
@@ -293,7 +294,7 @@ impl Concentrator {
         }
         if let Some(address) = saved.address {
             let is_free = self.table.of_address(address).is_none()
-                && (wanted != Address::Pool || self.addresses.take_again(user, address));
+                && (configured != Address::Pool || self.addresses.take_again(user, address));
             is_free.then_some(()).ok_or_else(|| format!("the address {address} is not free any more"))?;
         }
         let fixed = subscriber.and_then(|subscriber| subscriber.prefix);
@@ -319,18 +320,18 @@ impl Concentrator {
         Ok(Lease { address: saved.address, prefix: saved.prefix, identifiers: saved.identifiers, routes })
     }
 
-    /// Tells the host of a session that is not gone on with, and writes its last record.
-    fn lose(&mut self, turn: &mut Turn<'_>, place: Place, whose: &Whose, saved: Option<&Saved>, why: String) {
-        let (id, station, number) = (self.table.no_slot(), MacAddress(whose.station), whose.number);
+    /// Notifies the host of a session that is not continued, and writes its last record.
+    fn lose(&mut self, step: &mut Step<'_>, place: Place, owner: &Owner, saved: Option<&Saved>, why: String) {
+        let (id, station, number) = (self.table.no_slot(), MacAddress(owner.station), owner.number);
         let cause = Ended::NotRestored(why);
         let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();
         // A number in use is the session of the same number; it is not to be ended.
         if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
             let payload = padt(number, cause.for_host().as_deref());
-            turn.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            step.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
         if let Some(saved) = saved {
-            turn.actions.push(Action::Account(Box::new(Record {
+            step.actions.push(Action::Account(Box::new(Record {
                 event: Event::Stop(cause.clone()),
                 id,
                 accounting: saved.accounting,
@@ -345,7 +346,7 @@ impl Concentrator {
                 traffic: saved.traffic,
             })));
         }
-        turn.actions.push(Action::Ended(Box::new(End {
+        step.actions.push(Action::Ended(Box::new(End {
             id,
             place,
             station,

@@ -11,7 +11,7 @@ const LONGEST: usize = 4 * Quotable::MOST;
 /// Which tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Service-Name-Error: the service asked for is not served.
+    /// Service-Name-Error: the service requested is not served.
     ServiceName,
     /// AC-System-Error: the concentrator cannot do it now.
     AcSystem,

@@ -63,7 +63,7 @@ impl Config {
         echoes.into_iter().fold(packet, |packet, (kind, value)| packet.tag(kind, value)).finish().map(drop)
     }
 
-    /// The service asked for, and then all others (RFC 2516 section 5.2).
+    /// The service requested, and then all others (RFC 2516 section 5.2).
     fn offering(&self, service: &[u8], cookie: &Cookie) -> Builder {
         let packet = Builder::new(Code::PADO, 0)
             .tag(TagType::AC_NAME, &self.name)
@@ -78,8 +78,8 @@ impl Config {
     }
 
     /// PPP-Max-Payload to be answered (RFC 4638 section 5) where frames have room for so many bytes.
-    fn agreed(&self, message: &Message<'_>, room: u16) -> Option<u16> {
-        let both = message.max_payload()?.min(self.max_payload).min(room);
+    fn agreed(&self, message: &Message<'_>, line: u16) -> Option<u16> {
+        let both = message.max_payload()?.min(self.max_payload).min(line);
         Some(both).filter(|bytes| *bytes > PLAIN_PAYLOAD)
     }
 }
@@ -221,7 +221,7 @@ pub struct Arrival<'a> {
     pub place: Place,
     pub own: MacAddress,
     /// Bytes of PPP payload for which frames with these tags have room on the port.
-    pub room: u16,
+    pub max_payload: u16,
     pub packet: Packet<'a>,
 }
 
@@ -323,7 +323,7 @@ impl Concentrator {
             .offering(service, &cookie)
             .tag_if(TagType::HOST_UNIQ, message.host_uniq())
             .tag_if(TagType::RELAY_SESSION_ID, message.relay_session_id())
-            .max_payload(self.config.agreed(message, arrival.room));
+            .max_payload(self.config.agreed(message, arrival.max_payload));
         packet.finish().map(Answer::Offer).map_err(|_| Reason::TooLong)
     }
 
@@ -336,14 +336,17 @@ impl Concentrator {
             cookie::Refusal::Expired => Reason::Expired,
         })?;
         let service = message.service_name();
-        let agreed = self.config.agreed(message, arrival.room);
+        let agreed = self.config.agreed(message, arrival.max_payload);
         Ok(Answer::Request(Box::new(Request {
             host,
             place: *place,
             cookie,
             service: service.to_vec(),
             is_served: self.config.serves(service),
-            max_payload: agreed.unwrap_or(PLAIN_PAYLOAD).min(self.config.max_payload).min(arrival.room),
+            max_payload: agreed
+                .unwrap_or(PLAIN_PAYLOAD)
+                .min(self.config.max_payload)
+                .min(arrival.max_payload),
             line: message.line(),
             echo: Echo {
                 host_uniq: message.host_uniq().map(<[u8]>::to_vec),

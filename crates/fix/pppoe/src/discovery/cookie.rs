@@ -41,7 +41,7 @@ pub(crate) enum Refusal {
     Expired,
 }
 
-/// The keys. Memory: two of them, whatever is asked for.
+/// The keys. Memory: two of them, whatever is requested.
 pub(crate) struct Cookies {
     config: Config,
     generation: u8,
@@ -143,33 +143,18 @@ fn code(key: &Hmac<Sha256>, head: &[u8; HEAD], host: MacAddress, place: &Place) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{Seeded, vlans};
     use wire::Vlans;
-    use wire::ethernet::EtherType;
-    use wire::vlan::{Tag, Tci};
 
     const HOST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const NOW: Time = Duration::from_secs(1000);
 
-    fn counting() -> impl FnMut(&mut [u8]) {
-        let mut next = 0_u8;
-        move |bytes: &mut [u8]| {
-            for byte in bytes {
-                next = next.wrapping_mul(5).wrapping_add(31);
-                *byte = next;
-            }
-        }
-    }
-
-    fn vlan(vid: u16) -> Vlans {
-        Vlans::of([Tag { tpid: EtherType::VLAN, tci: Tci(vid) }]).expect("a tag")
-    }
-
     /// Attack 9: a cookie that was overheard is good for nobody else, nowhere else, and not for long.
     #[test]
     fn a_cookie_is_bound_to_host_place_and_time() {
-        let random = &mut counting();
+        let random = &mut Seeded::new(1);
         let mut cookies = Cookies::new(Config::DEFAULT, NOW, random);
-        let place = Place { port: 3, vlans: vlan(35) };
+        let place = Place { port: 3, vlans: vlans(35) };
         let cookie = cookies.make(NOW, HOST, &place, random);
         let check = |now, host, place, bytes: &[u8]| cookies.check(now, host, &place, bytes);
         assert_eq!(check(NOW, HOST, place, &cookie), Ok(cookie));
@@ -178,7 +163,7 @@ mod tests {
         let forged = Err(Refusal::Forged);
         assert_eq!(check(NOW, MacAddress([2, 0, 0, 0, 0, 2]), place, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { port: 4, ..place }, &cookie), forged);
-        assert_eq!(check(NOW, HOST, Place { vlans: vlan(36), ..place }, &cookie), forged);
+        assert_eq!(check(NOW, HOST, Place { vlans: vlans(36), ..place }, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { vlans: Vlans::NONE, ..place }, &cookie), forged);
         for byte in 0..cookie.len() {
             for bit in 0..8 {
@@ -193,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_offer_has_another_cookie() {
-        let random = &mut counting();
+        let random = &mut Seeded::new(1);
         let mut cookies = Cookies::new(Config::DEFAULT, NOW, random);
         let place = Place::default();
         let both = [(); 2].map(|()| cookies.make(NOW, HOST, &place, random));
@@ -203,7 +188,7 @@ mod tests {
 
     #[test]
     fn keys_rotate_and_a_cookie_outlives_one_rotation() {
-        let random = &mut counting();
+        let random = &mut Seeded::new(1);
         let config = Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(100) };
         let mut cookies = Cookies::new(config, NOW, random);
         let place = Place::default();
@@ -214,7 +199,7 @@ mod tests {
         assert_eq!(cookies.check(at(150), HOST, &place, &first), Ok(first));
         assert_eq!(cookies.check(at(160), HOST, &place, &first), Err(Refusal::Expired));
         cookies.make(at(200), HOST, &place, random);
-        // Its key is gone, so that nobody can tell any more.
+        // Its key is removed, so that nobody can tell any more.
         assert_eq!(cookies.check(at(200), HOST, &place, &first), Err(Refusal::Forged));
         assert_eq!(cookies.check(at(160), HOST, &place, &second), Ok(second));
         // More than an hour passes at once.

@@ -7,10 +7,10 @@
 //!   ends in [`Action::Found`] or [`Action::Failed`], whatever comes in.
 //! * Offers count when they carry that Host-Uniq, are addressed to this host alone, and come from a single station. The
 //!   first one opens a short window in which others may come, unless it is the pinned one; of those that fit, the first that
-//!   agrees to the payload wanted is taken, else the first. At most [`MOST_OFFERS`] are kept.
+//!   agrees to the payload requested is taken, else the first. At most [`MOST_OFFERS`] are kept.
 //! * What belongs to the session comes from the concentrator's address or is ignored. Nothing that is ignored ends an attempt,
 //!   and a failure says what was.
-//! * PPP-Max-Payload (RFC 4638) is sent only where more than 1492 bytes are wanted, and [`Found::max_payload`] is never more
+//! * PPP-Max-Payload (RFC 4638) is sent only where more than 1492 bytes are requested, and [`Found::max_payload`] is never more
 //!   than what both ends named.
 
 mod failure;
@@ -40,7 +40,7 @@ pub struct Config {
     pub service: Vec<u8>,
     /// The only concentrator to be taken; `None`: any.
     pub pin: Option<Pin>,
-    /// PPP payload wanted, bytes; above 1492 it is asked for by PPP-Max-Payload.
+    /// PPP payload requested, bytes; above 1492 it is requested by PPP-Max-Payload.
     pub max_payload: u16,
     pub timers: Timers,
     /// Name of the interface, for advice; empty: nobody has said it.
@@ -62,8 +62,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 bytes are wanted).
-    pub(crate) fn asked_payload(&self) -> Option<u16> {
+    /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 bytes are requested).
+    pub(crate) fn requested_payload(&self) -> Option<u16> {
         Some(self.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD)
     }
 
@@ -88,7 +88,7 @@ impl Config {
         Builder::new(Code::PADI, 0)
             .tag(TagType::SERVICE_NAME, &self.service)
             .tag(TagType::HOST_UNIQ, uniq)
-            .max_payload(self.asked_payload())
+            .max_payload(self.requested_payload())
     }
 }
 
@@ -101,7 +101,7 @@ pub struct Timers {
     pub longest: Duration,
     /// PADI in an attempt that nobody answers.
     pub(crate) initiations: u32,
-    /// PADI in an attempt that only concentrators answer which do not fit. The one that is wanted has heard them, too.
+    /// PADI in an attempt that only concentrators answer which do not fit. The one that is requested has heard them, too.
     pub unfit: u32,
     pub requests: u32,
     /// How long other offers are waited for when the first has come.
@@ -137,13 +137,13 @@ pub struct Found {
     pub offer: Offer,
     /// Most bytes of PPP payload either way, by which the MRU is negotiated: 1492, or what both ends named.
     pub max_payload: u16,
-    pub(crate) asked_payload: Option<u16>,
+    pub(crate) requested_payload: Option<u16>,
 }
 
 impl Found {
-    /// Whether more than 1492 bytes were asked for, and less came of it.
+    /// Whether more than 1492 bytes were requested, and less came of it.
     pub(crate) fn fell_back(&self) -> bool {
-        self.asked_payload.is_some_and(|asked| self.max_payload < asked)
+        self.requested_payload.is_some_and(|requested| self.max_payload < requested)
     }
 }
 
@@ -219,7 +219,7 @@ impl Host {
     }
 
     /// Ends an attempt, or forgets the session, without a word to anybody.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.state = State::Idle;
     }
 
@@ -320,7 +320,7 @@ impl Host {
             .tag(TagType::HOST_UNIQ, uniq)
             .tag_if(TagType::AC_COOKIE, offer.cookie.as_deref())
             .tag_if(TagType::RELAY_SESSION_ID, offer.relay.as_deref())
-            .max_payload(self.config.asked_payload());
+            .max_payload(self.config.requested_payload());
         let destination = offer.concentrator;
         self.send(destination, padr.finish(), actions);
     }
@@ -368,8 +368,8 @@ impl Host {
     fn choose(&mut self, now: Time, actions: &mut Vec<Action>) {
         let State::Initiating { uniq, offers, .. } = &mut self.state else { return };
         let uniq = *uniq;
-        let asked = self.config.asked_payload();
-        let agrees = |offer: &Offer| asked.is_none_or(|asked| offer.max_payload >= Some(asked));
+        let requested = self.config.requested_payload();
+        let agrees = |offer: &Offer| requested.is_none_or(|requested| offer.max_payload >= Some(requested));
         let place = offers.iter().position(agrees).unwrap_or(0);
         let mut others = std::mem::take(offers);
         if place >= others.len() {
@@ -422,11 +422,11 @@ impl Host {
         if !is_session(session) {
             return Err(Failure::NoSession { offer: Box::new(offer), session });
         }
-        let asked_payload = self.config.asked_payload();
-        // RFC 4638 section 6: only what was asked for and confirmed, and never less than RFC 2516 has.
-        let agreed = asked_payload.and_then(|asked| Some(asked.min(message.max_payload()?)));
+        let requested_payload = self.config.requested_payload();
+        // RFC 4638 section 6: only what was requested and confirmed, and never less than RFC 2516 has.
+        let agreed = requested_payload.and_then(|requested| Some(requested.min(message.max_payload()?)));
         let max_payload = agreed.unwrap_or(PLAIN_PAYLOAD).max(PLAIN_PAYLOAD).min(self.config.max_payload);
-        Ok(Found { session, offer, max_payload, asked_payload })
+        Ok(Found { session, offer, max_payload, requested_payload })
     }
 
     fn terminated(&mut self, source: MacAddress, message: &Message<'_>) -> Option<Terminated> {

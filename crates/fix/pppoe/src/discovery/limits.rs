@@ -26,7 +26,7 @@ pub struct Rate {
 
 impl Rate {
     /// The highest, and the most at once.
-    pub const MOST: u32 = 1_000_000;
+    pub(crate) const MOST: u32 = 1_000_000;
 
     /// So many a second, and twice as many at once, or ten.
     const fn usual(per_second: u32) -> Rate {
@@ -132,15 +132,15 @@ impl Limits {
         let vlan_at = key.hash(place) as usize % VLANS;
         let vlan = if place.vlans.count() > 0 { vlans.at(vlan_at) } else { None };
         // All three have one, or none gives one.
-        let asked = [
+        let buckets = [
             (hosts.at(host_at), rates.host, Exceeded::Host),
             (vlan, rates.vlan, Exceeded::Vlan),
             (ports.at(place.port as usize % PORTS), rates.port, Exceeded::Port),
         ];
-        let mut buckets = asked.map(|(bucket, rate, whose)| Some((bucket?, rate, whose)));
-        for (bucket, rate, whose) in buckets.iter_mut().flatten() {
+        let mut buckets = buckets.map(|(bucket, rate, exceeded)| Some((bucket?, rate, exceeded)));
+        for (bucket, rate, exceeded) in buckets.iter_mut().flatten() {
             if !bucket.has_one(*rate, now) {
-                return Err(*whose);
+                return Err(*exceeded);
             }
         }
         buckets.into_iter().flatten().for_each(|(bucket, ..)| bucket.take());
@@ -185,10 +185,9 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{mac, vlans};
     use std::time::Duration;
     use wire::Vlans;
-    use wire::ethernet::EtherType;
-    use wire::vlan::{Tag, Tci};
 
     const RATES: Rates = Rates {
         host: Rate { per_second: 1, burst: 3 },
@@ -200,14 +199,8 @@ mod tests {
         Limits::new(RATES, &mut |bytes: &mut [u8]| bytes.fill(7))
     }
 
-    fn mac(number: u32) -> MacAddress {
-        let [a, b, c, d] = number.to_be_bytes();
-        MacAddress([2, 0, a, b, c, d])
-    }
-
     fn place(vid: u16) -> Place {
-        let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
-        Place { port: 1, vlans: Vlans::of(tags).expect("a tag") }
+        Place { port: 1, vlans: vlans(vid) }
     }
 
     fn passed(limits: &mut Limits, now: Time, hosts: u32, vid: u16, each: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! A packet of the discovery stage: checked once, then asked; and written so that it fits.
+//! A packet of the discovery stage: checked once, then read; and written so that it fits.
 
 use format::Quotable;
 use std::fmt;
@@ -63,7 +63,7 @@ impl<'a> Message<'a> {
         self.tags().find(|tag| tag.kind == kind).map(|tag| tag.value)
     }
 
-    /// Service-Name. PADI, PADR and PADS have one, an empty one meaning any service; where there is none, none was asked for.
+    /// Service-Name. PADI, PADR and PADS have one, an empty one meaning any service; where there is none, none was requested.
     pub(crate) fn service_name(&self) -> &'a [u8] {
         self.first(TagType::SERVICE_NAME).unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl<'a> Message<'a> {
         self.tags().filter(|tag| tag.kind == TagType::SERVICE_NAME).map(|tag| tag.value)
     }
 
-    pub fn ac_name(&self) -> Option<&'a [u8]> {
+    pub(crate) fn ac_name(&self) -> Option<&'a [u8]> {
         self.first(TagType::AC_NAME)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Message<'a> {
 /// of TR-101 section 3.9.2 allow 63 bytes; more is nobody's identification.
 const LONGEST_ID: usize = 63;
 
-/// Line identification of an access node, each at most 63 bytes; empty where it is not told. Shown, it is escaped.
+/// Line identification of an access node, each at most 63 bytes; empty where it is not known. Shown, it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Agent circuit id: access node, slot, port, VLAN.
@@ -210,7 +210,7 @@ impl Builder {
     }
 }
 
-/// A PADT (RFC 2516 section 5.5), with what may be told about the reason: a text for people, at most 200 bytes of it, in a
+/// A PADT (RFC 2516 section 5.5), with what is said about the reason: a text for people, at most 200 bytes of it, in a
 /// Generic-Error tag.
 pub fn padt(session: u16, text: Option<&str>) -> Vec<u8> {
     const MOST: usize = 200;

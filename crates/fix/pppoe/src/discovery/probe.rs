@@ -22,7 +22,7 @@ const MOST_PLACES: usize = 16;
 /// Most types of tags that are kept of an answer.
 const MOST_TAGS: usize = 32;
 
-/// What is asked.
+/// What is requested.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
     /// Service-Name; empty for any.
@@ -176,7 +176,7 @@ mod tests {
         config.max_payload = max_payload;
         let mut concentrator = Concentrator::new(config, Time::ZERO, random);
         let packet = Packet { source: HOST, destination: MacAddress::BROADCAST, payload: padi };
-        let arrival = Arrival { place: Place::default(), own: mac(number), room: u16::MAX, packet };
+        let arrival = Arrival { place: Place::default(), own: mac(number), max_payload: u16::MAX, packet };
         match concentrator.receive(Time::ZERO, &arrival, random) {
             Said::Offer(payload) => payload,
             other => panic!("{other:?}"),
@@ -193,7 +193,7 @@ mod tests {
             probe.receive(at(now), Packet { source: mac(from), destination: HOST, payload });
         };
         come(3, 1, &offer(&first, 1, 1508));
-        // What the second PADI does not ask for it is not told.
+        // What the second PADI does not ask for it is not known.
         come(1004, 1, &offer(&second, 1, 1508));
         come(1005, 2, &offer(&second, 2, 1492));
         // The answer to the first is late.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::automaton::tests::{STATES, TABLE};
 use crate::session::{Action, Config, Host, Role, Timers};
+use crate::step::Budget;
 use crate::tests::Seeded;
-use crate::turn::Budget;
 
 /// Wants option 1, agrees to it, and rejects everything else.
 struct Plain;
@@ -18,11 +18,11 @@ impl Layer for Plain {
         put_option(1, b"x", options);
     }
 
-    fn reset(&mut self, _turn: &mut Turn<'_>) {}
+    fn reset(&mut self, _turn: &mut Step<'_>) {}
 
     fn begin(&mut self) {}
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, _turn: &mut Turn<'_>) -> Result<Judgement, Failure> {
+    fn judge(&mut self, option: ConfigurationOption<'_>, _turn: &mut Step<'_>) -> Result<Judgement, Failure> {
         Ok(if option.kind == 1 { Judgement::Ack } else { Judgement::Reject })
     }
 
@@ -30,7 +30,7 @@ impl Layer for Plain {
         Ok(())
     }
 
-    fn naked(&mut self, _option: ConfigurationOption<'_>, _turn: &mut Turn<'_>) -> Result<(), Failure> {
+    fn naked(&mut self, _option: ConfigurationOption<'_>, _turn: &mut Step<'_>) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -109,13 +109,13 @@ fn happen(
     draw: u32,
     model: &mut Model,
     negotiation: &mut Negotiation,
-    turn: &mut Turn<'_>,
+    step: &mut Step<'_>,
 ) -> (&'static str, Option<Signal>) {
     let last = negotiation.identifier;
     let layer = &mut Plain;
-    if negotiation.deadline.is_some_and(|deadline| turn.now >= deadline) {
+    if negotiation.deadline.is_some_and(|deadline| step.now >= deadline) {
         let row = if model.left > 0 { "TO+" } else { "TO-" };
-        return (row, negotiation.tick(layer, turn));
+        return (row, negotiation.tick(layer, step));
     }
     let administrative =
         [("Up ", Event::Up), ("Down", Event::Down), ("Open", Event::Open), ("Close", Event::Close)];
@@ -133,11 +133,11 @@ fn happen(
     // Administrative events are rare, or nothing else would come far.
     if draw.is_multiple_of(16) {
         let (row, event) = administrative[(draw / 16) as usize % administrative.len()];
-        return (row, negotiation.event(layer, event, turn));
+        return (row, negotiation.event(layer, event, step));
     }
     let (row, code, data) = packets[(draw / 16) as usize % packets.len()];
     let packet = ControlPacket { code, identifier: last, data };
-    let signal = negotiation.receive(layer, packet, turn).expect("well formed");
+    let signal = negotiation.receive(layer, packet, step).expect("well formed");
     let answer = matches!(row, "RCA" | "RCN");
     if answer && !std::mem::replace(&mut model.awaited, false) {
         return ("", signal);
@@ -155,12 +155,12 @@ fn packets_and_time_move_it_as_the_table_says() {
         let mut negotiation = Negotiation::new();
         let mut model = Model { state: 0, left: 0, awaited: false };
         let (mut budget, mut now) = (Budget::default(), Time::ZERO);
-        for step in 0..2_000 {
+        for round in 0..2_000 {
             // Now and then nothing is heard for longer than the restart timer runs.
             let draw = random.below(u32::MAX);
             now += Time::from_millis(if draw.is_multiple_of(7) { 3_000 } else { 100 });
             let (mut actions, state) = (Vec::new(), model.state);
-            let mut turn = Turn {
+            let mut step = Step {
                 now,
                 random: &mut |_: &mut [u8]| {},
                 actions: &mut actions,
@@ -168,7 +168,7 @@ fn packets_and_time_move_it_as_the_table_says() {
                 budget: &mut budget,
                 limit: 1492,
             };
-            let (row, signal) = happen(draw >> 3, &mut model, &mut negotiation, &mut turn);
+            let (row, signal) = happen(draw >> 3, &mut model, &mut negotiation, &mut step);
             let expected = if row.is_empty() { (Vec::new(), None) } else { model.take(row) };
             let codes: Vec<u8> = actions
                 .iter()
@@ -178,7 +178,7 @@ fn packets_and_time_move_it_as_the_table_says() {
                 })
                 .collect();
             let seen = (codes, signal);
-            assert_eq!(seen, expected, "seed {seed}, step {step}: {row} in state {state}");
+            assert_eq!(seen, expected, "seed {seed}, round {round}: {row} in state {state}");
             assert_eq!(negotiation.state(), STATES[model.state], "{row} in state {state}");
             assert_eq!(negotiation.deadline.is_some(), negotiation.state().has_timer());
             visited.insert((row, state));

@@ -1,6 +1,6 @@
 //! What a session wants done.
 
-use crate::session::{Claim, Closed, Family, Ipv4, Ipv6, Phase, Remark};
+use crate::session::{Claim, Closed, Family, Ipv4, Ipv6, Notice, Phase};
 
 /// What is to be done, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Action {
     /// Packets of this protocol may not flow any more.
     Down(Family),
     Phase(Phase),
-    Remark(Remark),
+    Notice(Notice),
     /// The session is over; nothing follows. The caller sends a PADT.
     Closed(Closed),
 }

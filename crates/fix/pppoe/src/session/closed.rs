@@ -11,7 +11,7 @@ use wire::ppp::PppProtocol;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
     #[error("closed by this end")]
-    Asked,
+    Requested,
     /// The peer answered none of this end's LCP Configure-Requests.
     #[error("the peer answered none of {requests} LCP requests{}", match heard {
         true => ", though it sends LCP packets: it does not take this end's, or not as they are; capture the session's first packets \
@@ -57,7 +57,7 @@ pub enum Closed {
         "the subscriber agreed to no method of authentication that is demanded; allow it another one, or set one up there"
     )]
     MethodRefused,
-    /// Host: the concentrator said no where name and password are asked for, which need not be why.
+    /// Host: the concentrator said no where name and password are requested, which need not be why.
     #[error("authentication failed{}", refused(*failure, message))]
     AuthenticationFailed {
         message: Vec<u8>,
@@ -86,7 +86,7 @@ pub enum Closed {
     PeerEnded { message: Vec<u8>, phase: Phase },
     /// It answered none of so many Echo-Requests in a row.
     #[error(
-        "the peer is gone: nothing came from it and {echoes} echo requests in a row stayed without an answer; check line and modem \
+        "the peer is silent: it sent nothing and answered none of {echoes} echo requests in a row; check line and modem \
          if connecting again fails"
     )]
     PeerSilent { echoes: u32 },
@@ -201,6 +201,6 @@ fn said(message: &[u8]) -> String {
 
 fn no_network(failures: [Option<NetworkFailure>; 2]) -> String {
     let families = [Family::Ipv4, Family::Ipv6].into_iter().zip(failures);
-    let wanted = families.filter_map(|(family, failure)| Some(format!("{family}: {}", failure?)));
-    wanted.collect::<Vec<_>>().join("; ")
+    let failed = families.filter_map(|(family, failure)| Some(format!("{family}: {}", failure?)));
+    failed.collect::<Vec<_>>().join("; ")
 }

@@ -1,4 +1,4 @@
-//! What a session is told to do and what comes of it: configuration of both ends, phases, addresses.
+//! What a session has to do and what comes of it: configuration of both ends, phases, addresses.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -32,14 +32,14 @@ pub struct Host {
     /// Name to authenticate with; no authentication is agreed to where there is none.
     pub user: Vec<u8>,
     pub secret: Vec<u8>,
-    /// What may be agreed to, in order of preference. A concentrator that demands another one is told so by a Nak, and what
+    /// What may be agreed to, in order of preference. A concentrator that demands another one is notified by a Nak, and what
     /// is not in here is never used: no silent downgrade to PAP.
     pub methods: Vec<Method>,
-    /// Whether IPv4 is wanted, and the address to ask for first (`UNSPECIFIED`: whatever is given).
+    /// Whether IPv4 is requested, and the address to ask for first (`UNSPECIFIED`: whatever is given).
     pub ipv4: Option<Ipv4Addr>,
     /// Whether to ask for name servers (RFC 1877).
     pub dns: bool,
-    /// Whether IPv6 is wanted, and the interface identifier to ask for first (zero: one drawn at random).
+    /// Whether IPv6 is requested, and the interface identifier to ask for first (zero: one drawn at random).
     pub ipv6: Option<u64>,
 }
 
@@ -134,7 +134,7 @@ pub struct Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
     pub local: Ipv4Addr,
-    /// Address of the other end; `None`: it has told none.
+    /// Address of the other end; `None`: it named none.
     pub peer: Option<Ipv4Addr>,
     /// Name servers that the peer named.
     pub dns: [Option<Ipv4Addr>; 2],

@@ -12,7 +12,7 @@ use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::lcp::{LEAST_MRU, Lcp, Peer};
 use crate::negotiation::Negotiation;
-use crate::turn::Budget;
+use crate::step::Budget;
 use crate::{Random, Time, draw};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 //! measures the round trip when the session has become open.
 
 use super::machine::Machine;
-use super::{Remark, RoundTrip, Timers};
+use super::{Notice, RoundTrip, Timers};
 use crate::Time;
 use crate::control::{ControlError, code};
-use crate::turn::Turn;
+use crate::step::Step;
 use std::time::Duration;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
@@ -116,7 +116,7 @@ impl Machine {
     pub(super) fn maintain(
         &mut self,
         packet: ControlPacket<'_>,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<(), ControlError> {
         let ControlPacket { code, identifier, data } = packet;
         let Some((magic, rest)) = data.split_first_chunk::<4>() else {
@@ -124,44 +124,44 @@ impl Machine {
         };
         // RFC 1661 section 6.4: who hears its own magic number hears itself. It says nothing about the peer.
         if self.lcp.magic != 0 && u32::from_be_bytes(*magic) == self.lcp.magic {
-            turn.remark(Remark::OwnEcho);
+            step.notice(Notice::OwnEcho);
             return Ok(());
         }
-        self.keepalive.heard(turn.now);
+        self.keepalive.heard(step.now);
         if !self.lcp_negotiation.is_open() {
             return Ok(());
         }
         match code {
             code::ECHO_REQUEST => {
                 let reply = [&self.lcp.magic.to_be_bytes()[..], rest].concat();
-                turn.send_cut(PppProtocol::LCP, code::ECHO_REPLY, identifier, &reply);
+                step.send_cut(PppProtocol::LCP, code::ECHO_REPLY, identifier, &reply);
             }
-            code::ECHO_REPLY => self.keepalive.replied(turn.now, identifier),
-            code::IDENTIFICATION => turn.remark(Remark::Identification { message: rest.to_vec() }),
+            code::ECHO_REPLY => self.keepalive.replied(step.now, identifier),
+            code::IDENTIFICATION => step.notice(Notice::Identification { message: rest.to_vec() }),
             code::TIME_REMAINING => {
                 let Some((seconds, message)) = rest.split_first_chunk::<4>() else {
                     return Err(ControlError::Data { code, found: data.len(), least: 8 });
                 };
                 let seconds = u32::from_be_bytes(*seconds);
-                turn.remark(Remark::TimeRemaining { seconds, message: message.to_vec() });
+                step.notice(Notice::TimeRemaining { seconds, message: message.to_vec() });
             }
             _ => {}
         }
         Ok(())
     }
 
-    pub(super) fn send_echo(&self, turn: &mut Turn<'_>) {
+    pub(super) fn send_echo(&self, step: &mut Step<'_>) {
         let magic = self.lcp.magic.to_be_bytes();
-        turn.send(PppProtocol::LCP, code::ECHO_REQUEST, self.keepalive.identifier, &magic);
+        step.send(PppProtocol::LCP, code::ECHO_REQUEST, self.keepalive.identifier, &magic);
     }
 
     /// Rejects a protocol, with as much of the packet as the peer receives (RFC 1661 section 5.7).
-    pub(super) fn reject_protocol(&mut self, protocol: PppProtocol, data: &[u8], turn: &mut Turn<'_>) {
-        turn.remark(Remark::UnknownProtocol { protocol });
-        if turn.may_answer() {
+    pub(super) fn reject_protocol(&mut self, protocol: PppProtocol, data: &[u8], step: &mut Step<'_>) {
+        step.notice(Notice::UnknownProtocol { protocol });
+        if step.may_answer() {
             self.reject_identifier = self.reject_identifier.wrapping_add(1);
             let rejected = [&protocol.0.to_be_bytes()[..], data].concat();
-            turn.send_cut(PppProtocol::LCP, code::PROTOCOL_REJECT, self.reject_identifier, &rejected);
+            step.send_cut(PppProtocol::LCP, code::PROTOCOL_REJECT, self.reject_identifier, &rejected);
         }
     }
 }

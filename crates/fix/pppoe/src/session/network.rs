@@ -1,13 +1,13 @@
 //! The network protocols of a session: their negotiation, and what became of it. One's end is not the other's.
 
 use super::machine::Machine;
-use super::{Action, Closed, Family, Ipv4, Ipv6, NetworkFailure, Phase, Remark, Role};
+use super::{Action, Closed, Family, Ipv4, Ipv6, NetworkFailure, Notice, Phase, Role};
 use crate::automaton::{Event, State};
 use crate::control::ControlError;
 use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::negotiation::{Failure, Layer, Negotiation, Signal};
-use crate::turn::Turn;
+use crate::step::Step;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
@@ -38,12 +38,12 @@ pub(super) struct Network {
 
 impl Network {
     /// Begins to negotiate.
-    pub(super) fn open(layer: Layer3, turn: &mut Turn<'_>) -> Network {
+    pub(super) fn open(layer: Layer3, step: &mut Step<'_>) -> Network {
         let negotiation = Negotiation::new();
         let mut network = Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up: false };
-        network.layer.as_layer().reset(turn);
-        network.event(Event::Open, turn);
-        network.event(Event::Up, turn);
+        network.layer.as_layer().reset(step);
+        network.event(Event::Open, step);
+        network.event(Event::Up, step);
         network
     }
 
@@ -54,8 +54,8 @@ impl Network {
         Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up }
     }
 
-    fn event(&mut self, event: Event, turn: &mut Turn<'_>) -> Option<Signal> {
-        self.negotiation.event(self.layer.as_layer(), event, turn)
+    fn event(&mut self, event: Event, step: &mut Step<'_>) -> Option<Signal> {
+        self.negotiation.event(self.layer.as_layer(), event, step)
     }
 
     /// What came of it, while it is up.
@@ -102,20 +102,20 @@ impl Machine {
     }
 
     /// A host's network protocols.
-    pub(super) fn begin_network(&mut self, turn: &mut Turn<'_>) {
-        if let Role::Host(host) = &turn.config.role {
+    pub(super) fn begin_network(&mut self, step: &mut Step<'_>) {
+        if let Role::Host(host) = &step.config.role {
             let ipcp = host.ipv4.map(|address| Layer3::Ipv4(Ipcp::host(address, host.dns)));
             let ipv6cp = host.ipv6.map(|identifier| Layer3::Ipv6(Ipv6cp::new(identifier, 0)));
-            self.begin_networks([ipcp, ipv6cp], turn);
+            self.begin_networks([ipcp, ipv6cp], step);
         }
     }
 
-    pub(super) fn begin_networks(&mut self, layers: [Option<Layer3>; 2], turn: &mut Turn<'_>) {
-        self.networks = layers.map(|layer| layer.map(|layer| Network::open(layer, turn)));
-        self.until = Some(turn.now.saturating_add(turn.timers().network));
-        self.enter(Phase::Network, turn);
+    pub(super) fn begin_networks(&mut self, layers: [Option<Layer3>; 2], step: &mut Step<'_>) {
+        self.networks = layers.map(|layer| layer.map(|layer| Network::open(layer, step)));
+        self.until = Some(step.now.saturating_add(step.timers().network));
+        self.enter(Phase::Network, step);
         if self.networks.iter().all(Option::is_none) {
-            self.terminate(self.no_network(), turn);
+            self.terminate(self.no_network(), step);
         }
     }
 
@@ -123,7 +123,7 @@ impl Machine {
         &mut self,
         protocol: PppProtocol,
         data: &[u8],
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) -> Result<(), ControlError> {
         let family = match protocol {
             PppProtocol::IPV4 | PppProtocol::IPV6 => return Ok(()),
@@ -134,10 +134,10 @@ impl Machine {
         match family.and_then(|family| Some((family, self.network_mut(family)?))) {
             Some((family, Network { negotiation, layer, .. })) => {
                 let packet = ControlPacket::parse(data)?;
-                let signal = negotiation.receive(layer.as_layer(), packet, turn)?;
-                self.network_signal(family, signal, turn);
+                let signal = negotiation.receive(layer.as_layer(), packet, step)?;
+                self.network_signal(family, signal, step);
             }
-            None => self.reject_protocol(protocol, data, turn),
+            None => self.reject_protocol(protocol, data, step),
         }
         Ok(())
     }
@@ -147,72 +147,72 @@ impl Machine {
         family: Family,
         failure: NetworkFailure,
         event: Event,
-        turn: &mut Turn<'_>,
+        step: &mut Step<'_>,
     ) {
         if let Some(network) = self.network_mut(family) {
             network.failure = failure;
-            let signal = network.event(event, turn);
-            self.network_signal(family, signal, turn);
+            let signal = network.event(event, step);
+            self.network_signal(family, signal, step);
         }
     }
 
-    fn network_signal(&mut self, family: Family, signal: Option<Signal>, turn: &mut Turn<'_>) {
+    fn network_signal(&mut self, family: Family, signal: Option<Signal>, step: &mut Step<'_>) {
         match signal {
             None => {}
-            Some(Signal::Up) => self.network_up(family, turn),
-            Some(Signal::Down) => self.network_down(family, turn),
+            Some(Signal::Up) => self.network_up(family, step),
+            Some(Signal::Down) => self.network_down(family, step),
             Some(Signal::Failed(failure)) => {
                 let failure = match failure {
                     Failure::NoAddress => NetworkFailure::NoAddress,
                     Failure::PeersAddress => NetworkFailure::PeersAddress,
                     _ => NetworkFailure::NoAgreement,
                 };
-                self.fail(family, failure, Event::Close, turn);
-                self.network_ended(family, turn);
+                self.fail(family, failure, Event::Close, step);
+                self.network_ended(family, step);
             }
-            Some(Signal::Finished) => self.network_ended(family, turn),
+            Some(Signal::Finished) => self.network_ended(family, step),
         }
     }
 
     /// Counts one more network protocol that came up; whether that is too often. Each time costs the machine addresses, routes
     /// and name servers, and RFC 1661 section 4.6 counts only what does not come up.
-    fn rises_too_often(&mut self, turn: &Turn<'_>) -> bool {
+    fn rises_too_often(&mut self, step: &Step<'_>) -> bool {
         // Time counts from the start of the program.
-        let now = u32::try_from(turn.now.as_secs()).unwrap_or(u32::MAX);
+        let now = u32::try_from(step.now.as_secs()).unwrap_or(u32::MAX);
         if now.saturating_sub(self.rises_since) >= RISES_WITHIN || self.rises == 0 {
             (self.rises, self.rises_since) = (0, now);
         }
         self.rises = self.rises.saturating_add(1);
-        u32::from(self.rises) > turn.timers().max_configure.saturating_mul(2).max(2)
+        u32::from(self.rises) > step.timers().max_configure.saturating_mul(2).max(2)
     }
 
-    fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
-        if self.rises_too_often(turn) {
-            self.terminate(Closed::NetworkRestarts { times: self.rises.into() }, turn);
+    fn network_up(&mut self, family: Family, step: &mut Step<'_>) {
+        if self.rises_too_often(step) {
+            self.terminate(Closed::NetworkRestarts { times: self.rises.into() }, step);
             return;
         }
         if let Some(network) = self.network_mut(family) {
             (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
-            turn.actions.extend(network.result());
+            step.actions.extend(network.result());
         }
         self.until = None;
         self.restarts = 0;
-        self.enter(Phase::Open, turn);
+        self.enter(Phase::Open, step);
         // Later ones only when there is silence.
-        self.keepalive.measure(turn.now);
+        self.keepalive.measure(step.now);
     }
 
-    fn network_down(&mut self, family: Family, turn: &mut Turn<'_>) {
+    fn network_down(&mut self, family: Family, step: &mut Step<'_>) {
         let Some(network) = self.network_mut(family) else { return };
         if network.negotiation.state() == State::Stopping && network.failure == NetworkFailure::NoAnswer {
             network.failure = NetworkFailure::PeerEnded;
         }
         if std::mem::replace(&mut network.up, false) {
-            turn.actions.push(Action::Down(family));
+            step.actions.push(Action::Down(family));
         }
         if !self.is_up() && self.phase == Phase::Open {
-            self.until = Some(turn.now.saturating_add(turn.timers().network));
-            self.enter(Phase::Network, turn);
+            self.until = Some(step.now.saturating_add(step.timers().network));
+            self.enter(Phase::Network, step);
         }
     }
 
@@ -226,29 +226,29 @@ impl Machine {
     }
 
     /// One protocol has ended or failed. The session goes on with the other, and while the peer may begin this one anew.
-    fn network_ended(&mut self, family: Family, turn: &mut Turn<'_>) {
+    fn network_ended(&mut self, family: Family, step: &mut Step<'_>) {
         if let Some(failure) = self.network(family).map(|network| network.failure) {
-            turn.remark(Remark::NetworkFailed { family, failure });
+            step.notice(Notice::NetworkFailed { family, failure });
         }
         let is_hopeless = self.networks.iter().flatten().all(Network::is_hopeless);
         if is_hopeless && !self.is_up() && self.phase != Phase::Closed {
-            self.terminate(self.no_network(), turn);
+            self.terminate(self.no_network(), step);
         }
     }
 
-    pub(super) fn tick_networks(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn tick_networks(&mut self, step: &mut Step<'_>) {
         for family in [Family::Ipv4, Family::Ipv6] {
             if let Some(Network { negotiation, layer, .. }) = self.network_mut(family) {
-                let signal = negotiation.tick(layer.as_layer(), turn);
-                self.network_signal(family, signal, turn);
+                let signal = negotiation.tick(layer.as_layer(), step);
+                self.network_signal(family, signal, step);
             }
         }
     }
 
-    pub(super) fn networks_down(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn networks_down(&mut self, step: &mut Step<'_>) {
         for (network, family) in self.networks.iter_mut().zip([Family::Ipv4, Family::Ipv6]) {
             if network.take().is_some_and(|network| network.up) {
-                turn.actions.push(Action::Down(family));
+                step.actions.push(Action::Down(family));
             }
         }
     }

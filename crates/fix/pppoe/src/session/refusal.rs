@@ -56,7 +56,7 @@ impl Subject {
             Subject::Credentials => "check user name and password",
             Subject::Account => "ask the operator about the account",
             Subject::Sessions => {
-                "end the user's other session, or wait until the concentrator has noticed that it is gone"
+                "end the user's other session, or wait until the concentrator has noticed that it has ended"
             }
             Subject::Concentrator => {
                 "the fault is not in name and password: try again later; if it goes on, ask the operator and quote this text"

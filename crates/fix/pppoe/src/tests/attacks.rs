@@ -33,8 +33,8 @@ fn options_that_do_not_fit_are_dropped_and_named() {
                     end.receive(&packet(protocol, code, 1, options));
                     assert_eq!(end.sent(), [[0_u8; 0]; 0], "no answer");
                     assert_eq!(end.phase(), Phase::Open);
-                    let remarks = end.remarks();
-                    assert!(remarks.len() == 1 && remarks[0].contains(words), "{remarks:?}");
+                    let notices = end.notices();
+                    assert!(notices.len() == 1 && notices[0].contains(words), "{notices:?}");
                 }
             }
         }
@@ -43,7 +43,7 @@ fn options_that_do_not_fit_are_dropped_and_named() {
             let mut line = Line::up(&[Method::Pap]);
             let lie = [&LCP.to_be_bytes()[..], &[1, 1], &length.to_be_bytes(), b"\x05\x04"].concat();
             line.ends[0].receive(&lie);
-            assert!(line.ends[0].sent().is_empty() && line.ends[0].remarks().len() == 1);
+            assert!(line.ends[0].sent().is_empty() && line.ends[0].notices().len() == 1);
         }
     }
 }
@@ -58,7 +58,7 @@ fn compressed_protocol_fields_are_dropped() {
         line.ends[0].receive(bytes);
         assert!(line.ends[0].sent().is_empty(), "{bytes:?}");
     }
-    assert_eq!(line.ends[0].remarks().len(), 1, "told once");
+    assert_eq!(line.ends[0].notices().len(), 1, "told once");
     assert!(line.is_up());
 
     for (from, bytes) in &line.trace {
@@ -127,7 +127,7 @@ fn methods_that_are_not_allowed_are_never_used() {
     let expected = Closed::MethodNotAllowed { demanded, allowed: allowed.to_vec() };
     assert_eq!(end.closed(), Some(&expected));
     assert!(expected.to_string().contains("demands PAP"), "{expected}");
-    assert!(end.remarks()[0].contains("demands PAP"));
+    assert!(end.notices()[0].contains("demands PAP"));
 
     let mut line = Line::new(of_host(host(&[Method::ChapMd5])), concentrator(&[Method::ChapMd5]));
     line.start();
@@ -157,7 +157,7 @@ fn challenges_are_not_reflected() {
         end.receive(&packet(CHAP, chap::CHALLENGE, identifier, &chap::value(&value, b"ac")));
         end.receive(&packet(CHAP, chap::CHALLENGE, 200, &chap::value(&[7; 16], b"ac")));
         assert!(end.sent().is_empty() && end.claims().is_empty());
-        assert!(end.remarks()[0].contains("challenge that this end had issued"), "{:?}", end.remarks());
+        assert!(end.notices()[0].contains("challenge that this end had issued"), "{:?}", end.notices());
     }
     let mut end = after_lcp(of_host(host(&[Method::MsChapV2])), b"\x03\x05\xc2\x23\x81");
     end.sent();
@@ -166,7 +166,7 @@ fn challenges_are_not_reflected() {
     let (own, _) = ms_chap::parse_response_value(chap::parse_value(2, &response.2).unwrap().0).unwrap();
     end.receive(&packet(CHAP, chap::CHALLENGE, 2, &chap::value(&own, b"ac")));
     assert!(end.sent().is_empty());
-    assert!(end.remarks()[0].contains("challenge that this end had issued"));
+    assert!(end.notices()[0].contains("challenge that this end had issued"));
     // Nor does it answer CHAP where PAP was agreed to, or where nothing was.
     for options in [&b"\x03\x04\xc0\x23"[..], b""] {
         let mut end = after_lcp(of_host(host(&[Method::Pap])), options);
@@ -275,9 +275,9 @@ fn endless_refusals_end() {
     assert!(end.sent().len() < 60);
     assert_eq!((end.phase(), end.session.ipv4()), (Phase::Open, None));
     assert!(
-        end.remarks().iter().any(|remark| remark == "IPv4 is not there: no agreement."),
+        end.notices().iter().any(|notice| notice == "IPv4 is not there: no agreement."),
         "{:?}",
-        end.remarks()
+        end.notices()
     );
 }
 

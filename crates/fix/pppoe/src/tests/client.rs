@@ -3,15 +3,14 @@
 use super::world::{ALL, Host, OWN, Sent, Wires, World, config, place, seconds, secrets};
 use crate::client::{Action, Client, Config, End, Phase};
 use crate::concentrator::Config as Concentrator;
-use crate::discovery::concentrator::{Concentrator as Rival, Config as Discovery};
-use crate::discovery::message::padt;
+use crate::discovery::message::{Builder, Message, padt};
 use crate::discovery::offer::Pin;
 use crate::framing::wrapped;
-use crate::session::{Closed, Method};
+use crate::session::Closed;
 use proptest::prelude::*;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
-use wire::pppoe::{Code, Stage};
+use wire::pppoe::{Code, Stage, TagType};
 
 const MINUTE: Duration = seconds(60);
 const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 1, 2]);
@@ -91,7 +90,7 @@ fn a_session_opens_in_a_moment_and_closes_in_order() {
     assert_eq!(status.round_trip.map(|trip| trip.time), Some(Duration::from_millis(2)));
     world.close(0);
     assert!(world.run_until(MINUTE, has_ended));
-    assert_eq!(world.hosts[0].ends(), [End::Session(Closed::Asked)]);
+    assert_eq!(world.hosts[0].ends(), [End::Session(Closed::Requested)]);
     world.run(seconds(4));
     assert!(world.concentrator.is_empty());
     let (_, last) = world.hosts[0].sent.last().unwrap();
@@ -148,29 +147,19 @@ fn a_bad_segment_comes_up_and_leaks_nothing() {
 fn of_two_concentrators_one_is_taken_and_told() {
     for pin in [None, Some(Pin::Mac(OWN))] {
         let mut world = world(5, "wonder", |config| config.discovery.pin.clone_from(&pin));
-        let rival = Rival::new(Discovery::new(b"rival"), world.now, &mut |bytes: &mut [u8]| bytes.fill(1));
-        world.rivals.push((OTHER, rival));
         world.connect(0);
+        let padi = world.hosts[0].sent[0].1.payload.clone();
+        let padi = Message::parse(&padi).unwrap();
+        let offer = Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"rival");
+        let payload = offer.tag_if(TagType::HOST_UNIQ, padi.host_uniq()).finish().unwrap();
+        let destination = world.hosts[0].mac;
+        world.run(Duration::from_millis(10));
+        world.come(0, OTHER, &Sent { destination, stage: Stage::Discovery, payload });
         assert!(world.run_until(MINUTE, is_open));
-        let remarks = world.hosts[0].remarks();
+        let notices = world.hosts[0].notices();
         let words = "2 concentrators answered. \"ac-1\" (02:00:00:00:00:ac) was taken; the others: \"rival\"";
-        assert_eq!(remarks.iter().any(|remark| remark.starts_with(words)), pin.is_none(), "{remarks:?}");
+        assert_eq!(notices.iter().any(|notice| notice.starts_with(words)), pin.is_none(), "{notices:?}");
     }
-}
-
-#[test]
-fn a_concentrator_that_changes_its_address_is_found_again() {
-    let mut world = open(6);
-    world.run(MINUTE);
-    world.own = OTHER;
-    world.replace(config(), secrets("alice * wonder *\n"));
-    assert!(world.run_until(5 * MINUTE, |world| !is_open(world)), "it is noticed");
-    assert!(world.run_until(MINUTE, is_open), "{:?}", world.hosts[0].done);
-    assert_eq!(world.hosts[0].opened().unwrap().concentrator, OTHER);
-    let (_, end) = world.hosts[0].client.status(world.now).last_error.expect("an error");
-    assert!(matches!(end, End::Session(Closed::PeerSilent { .. })), "{end}");
-    let closed = world.hosts[0].done.iter().find(|action| matches!(action, Action::Closed { .. }));
-    assert!(matches!(closed, Some(Action::Closed { was_open: true, .. })));
 }
 
 #[test]
@@ -187,7 +176,8 @@ fn hours_that_pass_at_once_end_nothing_for_good() {
 }
 
 #[test]
-fn what_the_concentrator_says_stays_in_the_status() {
+fn waiting_doubles_between_half_and_all_of_it() {
+    // What the concentrator says stays in the status.
     let mut world = refusing(8);
     world.run(MINUTE);
     let status = world.hosts[0].client.status(world.now);
@@ -196,10 +186,7 @@ fn what_the_concentrator_says_stays_in_the_status() {
         "\"ac-1\" (02:00:00:00:00:ac) refused the session: AC-System-Error \"the concentrator is full";
     assert!(said.contains(words), "{said}");
     assert!(status.failures >= 4 && status.attempts >= status.failures, "{status:?}");
-}
 
-#[test]
-fn waiting_doubles_between_half_and_all_of_it() {
     let waits = |seed| {
         let mut world = refusing(seed);
         world.run(10 * MINUTE);
@@ -259,7 +246,7 @@ fn a_padt_stands_in_for_the_terminate_ack() {
     let mut world = open(16);
     let number = world.hosts[0].number().unwrap();
     world.close(0);
-    assert_eq!(end_by_padt(&mut world, number), End::Session(Closed::Asked));
+    assert_eq!(end_by_padt(&mut world, number), End::Session(Closed::Requested));
     assert!(has_ended(&world));
     // Terminate-Requests with words and without.
     for (request, expected) in [
@@ -337,8 +324,8 @@ fn a_line_that_is_unplugged_comes_back() {
     world.wires = Wires::default();
     line(&mut world, true);
     assert!(world.run_until(seconds(5), is_open), "at once");
-    let remarks = world.hosts[0].remarks();
-    assert!(remarks.iter().any(|remark| remark.starts_with("The line below went down")), "{remarks:?}");
+    let notices = world.hosts[0].notices();
+    assert!(notices.iter().any(|notice| notice.starts_with("The line below went down")), "{notices:?}");
     // While a concentrator is looked for.
     let mut world = self::world(16, "wonder", |_| {});
     world.connect(0);
@@ -346,16 +333,6 @@ fn a_line_that_is_unplugged_comes_back() {
     assert_eq!(world.hosts[0].client.deadline(), None);
     line(&mut world, true);
     assert!(world.run_until(seconds(5), is_open));
-}
-
-#[test]
-fn another_address_of_the_interface_begins_anew() {
-    let mut world = open(17);
-    let other = MacAddress([2, 0, 0, 0, 0, 9]);
-    world.hosts[0].mac = other;
-    world.of(0, |client, now, random, actions| client.set_own(now, other, random, actions));
-    assert!(matches!(world.hosts[0].ends()[..], [End::AddressChanged]));
-    assert!(world.run_until(MINUTE, is_open));
 }
 
 #[test]
@@ -383,36 +360,9 @@ fn a_payload_that_is_not_agreed_to_is_explained() {
         let opened = world.hosts[0].opened().unwrap();
         assert_eq!((opened.mtu, opened.mru), (mtu, mtu));
         let is_explained =
-            world.hosts[0].remarks().iter().any(|remark| remark.contains("PPP-Max-Payload 1500"));
+            world.hosts[0].notices().iter().any(|notice| notice.contains("PPP-Max-Payload 1500"));
         assert_eq!(is_explained, mtu < 1500, "{own}");
     }
-}
-
-#[test]
-fn every_method_is_taken_and_the_one_that_both_want_is_found() {
-    let up = |demanded: &[Method], allowed: &[Method], change: fn(&mut Concentrator)| {
-        let mut config = config();
-        config.methods = demanded.to_vec();
-        change(&mut config);
-        let mut world = World::new(config, secrets("alice * wonder *\n"), 5);
-        world.join(Host::new(1, place(1, 1), "alice", "wonder", allowed));
-        world.run(seconds(10));
-        world.check();
-        world
-    };
-    for method in ALL {
-        assert_eq!(up(&[method], &ALL, |_| {}).up(), 1, "{method}");
-        assert_eq!(up(&ALL, &[method], |_| {}).up(), 1, "{method}");
-    }
-    let none = up(&[Method::ChapMd5], &[Method::Pap], |_| {});
-    assert!(none.up() == 0 && none.concentrator.is_empty() && !none.ends.is_empty());
-    let nobody = up(&[], &[], |_| {});
-    assert_eq!((nobody.up(), nobody.installed.values().next().unwrap().user.len()), (1, 0));
-    // One protocol is enough.
-    let host = &up(&ALL, &ALL, |config| config.identifier = None).hosts[0];
-    assert!(host.ipv4().is_some() && host.ipv6().is_none());
-    let host = &up(&ALL, &ALL, |config| (config.local, config.pool) = (None, Vec::new())).hosts[0];
-    assert!(host.ipv4().is_none() && host.ipv6().is_some());
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! Attacks on the concentrator as a whole; those on a single machine are with that machine.
 
+use super::mac;
 use super::world::{Host, OWN, Sent, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::Ended;
 use crate::concentrator::{Caps, Config, Id, Refusal, Target};
@@ -23,11 +24,6 @@ fn unlimited() -> Config {
     config.discovery.offers = UNLIMITED;
     config.discovery.requests = UNLIMITED;
     config
-}
-
-fn mac(number: u32) -> MacAddress {
-    let [a, b, c, d] = number.to_be_bytes();
-    MacAddress([2, 0x66, a, b, c, d])
 }
 
 fn padi() -> Sent {
@@ -88,7 +84,7 @@ fn a_flood_of_padr_fills_only_its_share() {
     assert!(world.hosts[alice].is_up(), "another VLAN");
     assert_eq!(flood(&mut world, place(3, 3), &mut (500..900)), 20, "all VLANs");
     assert_eq!(world.concentrator.half_open(), 60);
-    assert!(world.remarks.iter().any(|remark| remark.contains("busy")), "{:?}", world.remarks);
+    assert!(world.notices.iter().any(|notice| notice.contains("busy")), "{:?}", world.notices);
     world.run(seconds(100));
     assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (1, 0));
     assert!(world.hosts[alice].is_up());
@@ -155,7 +151,7 @@ fn a_session_that_is_being_disconnected_is_the_operators_also_with_a_padt_of_its
     let (mut world, alice) = alice(Method::ChapMd5);
     let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
     let target = Target::User(b"alice");
-    assert_eq!(world.act(|concentrator, turn| concentrator.disconnect(turn, target)), 1);
+    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, target)), 1);
     assert!(world.ends.is_empty());
     let end = Sent { destination: OWN, stage: Stage::Discovery, payload: padt(number, None) };
     assert_eq!(world.ask(place(1, 1), own, &end).len(), 0);

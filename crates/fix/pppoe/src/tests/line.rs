@@ -139,12 +139,12 @@ impl End {
         })
     }
 
-    pub fn remarks(&self) -> Vec<String> {
-        let remark = |action: &Action| match action {
-            Action::Remark(remark) => Some(remark.to_string()),
+    pub fn notices(&self) -> Vec<String> {
+        let notice = |action: &Action| match action {
+            Action::Notice(notice) => Some(notice.to_string()),
             _ => None,
         };
-        self.actions.iter().filter_map(remark).collect()
+        self.actions.iter().filter_map(notice).collect()
     }
 
     pub fn phase(&self) -> Phase {

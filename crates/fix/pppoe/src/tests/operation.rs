@@ -5,7 +5,7 @@ use crate::concentrator::accounting::{Ended, Event, Traffic};
 use crate::concentrator::{Config, Refusal, SameUser, Target, Why};
 use crate::discovery::concentrator::Reason;
 use crate::discovery::message::{Builder, Message};
-use crate::session::Phase;
+use crate::session::{Closed, Phase};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
@@ -35,7 +35,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     let mut world = World::new(config, secrets(USERS), 1);
     let alice = world.join(host(0, "alice", "wonder"));
     world.run(seconds(2));
-    assert_eq!(world.up(), 1, "{:?} {:?}", world.ends, world.remarks);
+    assert_eq!(world.up(), 1, "{:?} {:?}", world.ends, world.notices);
     let installed = world.installed.values().next().unwrap().clone();
     assert_eq!(installed.ipv4, Some(([10, 0, 0, 1].into(), [10, 0, 0, 2].into())));
     assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f::/64");
@@ -85,13 +85,13 @@ fn a_session_comes_up_is_accounted_and_goes() {
 #[test]
 fn packets_are_no_longer_than_the_line_has_room_for() {
     let mut world = World::new(config(), secrets(USERS), 1);
-    world.room = 1484;
+    world.max_payload = 1484;
     let alice = world.join(host(0, "alice", "wonder"));
     world.run(seconds(2));
     assert_eq!(world.installed.values().next().unwrap().mtu, 1484);
     assert_eq!(world.hosts[alice].opened().unwrap().mtu, 1484);
     // A session is of the line as it was when it began.
-    world.room = 127;
+    world.max_payload = 127;
     let bob = world.join(host(1, "bob", "builder"));
     world.run(seconds(2));
     assert!(world.hosts[alice].is_up() && !world.hosts[bob].is_up());
@@ -107,7 +107,7 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     for host in [2, 3] {
         assert!(world.hosts[host].was_told("unknown user or wrong password"));
     }
-    let said = world.remarks.join("\n");
+    let said = world.notices.join("\n");
     assert!(
         said.contains("\"dave\" was refused") && said.contains("the password is wrong (line 4"),
         "{said}"
@@ -117,30 +117,6 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     let causes: Vec<_> = world.ends.iter().map(|end| end.cause.clone()).collect();
     let refused = [Refusal::Password { line: 4 }, Refusal::Unknown].map(Ended::Refused);
     assert_eq!(causes, refused);
-}
-
-#[test]
-fn a_full_pool_refuses_in_words_and_recovers() {
-    let users = [("alice", "wonder"), ("dave", "d"), ("eve", "e"), ("frank", "f"), ("gina", "g")];
-    let mut world = world(&users);
-    assert_eq!(world.up(), 4);
-    let late = world.hosts.iter().position(|host| !host.is_up()).unwrap();
-    assert!(world.hosts[late].was_told("all addresses are in use; try again later"));
-    assert!(
-        world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"),
-        "{:?}",
-        world.remarks
-    );
-    let other = (late + 1) % 5;
-    world.close(other);
-    world.run(seconds(4));
-    world.connect(late);
-    world.run(seconds(3));
-    assert!(world.hosts[late].is_up() && world.up() == 4);
-    world.check();
-    world.act(|concentrator, turn| concentrator.disconnect(turn, Target::All));
-    world.run(seconds(10));
-    assert_eq!((world.concentrator.len(), world.concentrator.free_addresses()), (0, 4));
 }
 
 #[test]
@@ -193,7 +169,7 @@ fn an_operator_disconnects_by_name_address_and_id() {
         (Target::Id(id), 1),
     ] {
         assert_eq!(
-            world.act(|concentrator, turn| concentrator.disconnect(turn, target)),
+            world.act(|concentrator, step| concentrator.disconnect(step, target)),
             count,
             "{target:?}"
         );
@@ -205,7 +181,7 @@ fn an_operator_disconnects_by_name_address_and_id() {
         world.ends
     );
     assert!(world.hosts.iter().all(|host| !host.is_up()));
-    assert_eq!(world.act(|concentrator, turn| concentrator.disconnect(turn, Target::Id(id))), 0);
+    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, Target::Id(id))), 0);
     world.check();
 }
 
@@ -230,7 +206,7 @@ fn draining_takes_no_more_and_shutting_down_tells_everybody() {
     world.close(late);
     world.run(seconds(5));
     world.sent.clear();
-    world.act(|concentrator, turn| concentrator.shut_down(turn));
+    world.act(|concentrator, step| concentrator.shut_down(step));
     assert!(world.concentrator.is_empty() && world.installed.is_empty());
     let padts = world
         .sent
@@ -261,7 +237,7 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     world.run(seconds(2));
     assert!(world.hosts[zoe].was_told("in use by another session"));
     for (id, _) in reloaded.disagreeing {
-        world.act(|concentrator, turn| concentrator.disconnect(turn, Target::Id(id)));
+        world.act(|concentrator, step| concentrator.disconnect(step, Target::Id(id)));
     }
     world.run(seconds(1));
     for host in [0, 1, 2, zoe] {
@@ -301,7 +277,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     let prefixes: std::collections::BTreeSet<_> =
         world.installed.values().map(|installed| installed.prefix).collect();
     assert_eq!(prefixes.len(), 4);
-    world.act(|concentrator, turn| concentrator.shut_down(turn));
+    world.act(|concentrator, step| concentrator.shut_down(step));
     assert_eq!((world.concentrator.free_addresses(), world.concentrator.free_prefixes()), (4, Some(1 << 16)));
 }
 
@@ -330,10 +306,10 @@ fn strays_of_the_data_path_are_told_at_a_rate() {
     let (at, mac) = (world.hosts[0].place, world.hosts[0].mac);
     world.sent.clear();
     for _ in 0..100 {
-        world.act(|concentrator, turn| {
-            concentrator.stray(turn, at, mac, number ^ 1);
-            concentrator.stray(turn, at, mac, number);
-            concentrator.stray(turn, at, mac, 0);
+        world.act(|concentrator, step| {
+            concentrator.stray(step, at, mac, number ^ 1);
+            concentrator.stray(step, at, mac, number);
+            concentrator.stray(step, at, mac, 0);
         });
     }
     assert!((1..=5).contains(&world.sent.len()), "{}", world.sent.len());

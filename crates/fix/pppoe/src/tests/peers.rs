@@ -24,53 +24,6 @@ fn open_host(methods: &[Method]) -> (End, Vec<Answer>) {
 }
 
 #[test]
-fn a_pppd_server_with_pap() {
-    let mut end = End::new(of_host(host(&[Method::ChapMd5, Method::Pap])), 1);
-    let (identifier, options) = started(&mut end);
-    assert_eq!(options[..6], *b"\x01\x04\x05\xd4\x05\x06", "MRU 1492 and a magic number");
-    // pppd on PPPoE: MRU, authentication, magic number.
-    let answer = tell(&mut end, LCP, 1, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x5a\xd4\x11\x0b");
-    assert_eq!(answer, [(LCP, 2, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x5a\xd4\x11\x0b".to_vec())]);
-    let answer = tell(&mut end, LCP, 2, identifier, &options);
-    assert_eq!(answer, [(PAP, 1, 1, pap::request(b"user@isp", SECRET))]);
-    // pppd echoes at once after LCP.
-    let echo = tell(&mut end, LCP, 9, 0, b"\x5a\xd4\x11\x0b");
-    assert_eq!(echo, [(LCP, 10, 0, options[6..].to_vec())]);
-    let requests = tell(&mut end, PAP, 2, 1, b"\x08Login ok");
-    assert!(end.remarks().contains(&"The concentrator says \"Login ok\".".to_owned()));
-    let (ipcp, asked) = request(&requests, IPCP);
-    assert_eq!(asked, b"\x03\x06\0\0\0\0\x81\x06\0\0\0\0\x83\x06\0\0\0\0");
-    // CCP and VJ compression come along.
-    let said = tell(&mut end, 0x80fd, 1, 1, b"\x1a\x04\x78\x00\x18\x04\x78\x00\x15\x03\x2f");
-    assert_eq!((said[0].0, said[0].1), (LCP, 8));
-    let said = tell(&mut end, IPCP, 1, 1, b"\x02\x06\x00\x2d\x0f\x01\x03\x06\x0a\x43\x0f\x01");
-    assert_eq!(said, [(IPCP, 4, 1, b"\x02\x06\x00\x2d\x0f\x01".to_vec())]);
-    let said = tell(&mut end, IPCP, 1, 2, b"\x03\x06\x0a\x43\x0f\x01");
-    assert_eq!(said, [(IPCP, 2, 2, b"\x03\x06\x0a\x43\x0f\x01".to_vec())]);
-    // No name servers; then the address.
-    let said = tell(&mut end, IPCP, 4, ipcp, b"\x81\x06\0\0\0\0\x83\x06\0\0\0\0");
-    let (ipcp, asked) = request(&said, IPCP);
-    assert_eq!(asked, b"\x03\x06\0\0\0\0");
-    let said = tell(&mut end, IPCP, 3, ipcp, b"\x03\x06\x0a\x43\x0f\x0a");
-    let (ipcp, asked) = request(&said, IPCP);
-    assert_eq!(asked, b"\x03\x06\x0a\x43\x0f\x0a");
-    tell(&mut end, IPCP, 2, ipcp, &asked);
-    let ipv4 = Ipv4 {
-        local: Ipv4Addr::new(10, 67, 15, 10),
-        peer: Some(Ipv4Addr::new(10, 67, 15, 1)),
-        dns: [None; 2],
-    };
-    assert_eq!((end.phase(), end.session.ipv4()), (Phase::Open, Some(ipv4)));
-    // It has no IPv6, and says goodbye in its own words.
-    tell(&mut end, LCP, 8, 3, b"\x80\x57\x01\x01\x00\x0e");
-    assert_eq!(end.phase(), Phase::Open);
-    tell(&mut end, LCP, 5, 4, b"User request");
-    end.pass(end.now + Duration::from_secs(4));
-    let closed = end.closed().expect("over").to_string();
-    assert_eq!(closed, "the peer ended the session (it says \"User request\")");
-}
-
-#[test]
 fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     let mut end = End::new(concentrator(&[Method::MsChapV2, Method::ChapMd5, Method::Pap]), 1);
     let (identifier, options) = started(&mut end);
@@ -244,7 +197,7 @@ fn addresses_that_no_host_has_are_refused() {
         let (mut end, requests) = open_host(&[]);
         let option = [b"\x03\x06", &bad[..]].concat();
         assert_eq!(tell(&mut end, IPCP, 1, 1, &option), [(IPCP, 4, 1, option.clone())]);
-        assert!(end.remarks()[0].contains(&Ipv4Addr::from(bad).to_string()), "{:?}", end.remarks());
+        assert!(end.notices()[0].contains(&Ipv4Addr::from(bad).to_string()), "{:?}", end.notices());
         let (identifier, _) = request(&requests, IPCP);
         tell(&mut end, IPCP, 3, identifier, &option);
         assert!(end.session.ipv4().is_none());
@@ -280,8 +233,8 @@ fn the_peers_own_address_is_refused() {
         }
         assert!(end.session.ipv4().is_none());
         assert!(end.session.awaits(Family::Ipv6));
-        let remarks = end.remarks();
-        assert!(remarks.iter().any(|remark| remark.contains("the address that is its own")), "{remarks:?}");
+        let notices = end.notices();
+        assert!(notices.iter().any(|notice| notice.contains("the address that is its own")), "{notices:?}");
     }
 }
 
@@ -292,14 +245,14 @@ fn what_a_link_says_about_itself() {
     tell(&mut end, LCP, 13, 1, b"\x11\x22\x33\x44\x00\x00\x0e\x10maintenance");
     tell(&mut end, LCP, 11, 1, b"\x11\x22\x33\x44nothing");
     assert_eq!(
-        end.remarks(),
+        end.notices(),
         [
             "The peer calls itself \"BRAS \\u{1b}[1m7\".",
             "The peer will end the session in 3600 s (it says \"maintenance\")."
         ]
     );
     tell(&mut end, LCP, 12, 2, b"\x11\x22\x33\x44again");
-    assert_eq!(end.remarks().len(), 2);
+    assert_eq!(end.notices().len(), 2);
     assert_eq!(end.phase(), Phase::Network);
 }
 
@@ -425,7 +378,7 @@ fn closing_is_heard_at_the_other_end() {
         assert_eq!(line.ends[closer].phase(), Phase::Closed);
         line.talk();
         line.pass(Duration::from_secs(10));
-        assert_eq!(line.ends[closer].closed(), Some(&Closed::Asked));
+        assert_eq!(line.ends[closer].closed(), Some(&Closed::Requested));
         let other = line.ends[1 - closer].closed();
         assert_eq!(other, Some(&Closed::PeerEnded { message: Vec::new(), phase: Phase::Open }));
         for end in &line.ends {
@@ -448,21 +401,6 @@ fn a_dead_peer_is_noticed() {
     end.pass(Duration::from_secs(31));
     assert_eq!(end.closed(), Some(&Closed::NoAnswer { requests: 10, heard: false }));
     assert_eq!(end.sent().len(), 10);
-}
-
-#[test]
-fn wrong_passwords_are_told_as_such() {
-    for method in ALL {
-        let host = crate::session::Host { secret: b"wrong".to_vec(), ..host(&ALL) };
-        let mut line = Line::new(of_host(host), concentrator(&[method]));
-        line.start();
-        line.pass(Duration::from_secs(20));
-        let closed = line.ends[0].closed().expect("over");
-        assert!(matches!(closed, Closed::AuthenticationFailed { message, .. } if message == b"who are you"));
-        let words = "(it says \"who are you\"); if these words do not say why, check user name and password";
-        assert!(closed.to_string().contains(words), "{closed}");
-        assert_eq!(line.ends[1].closed(), Some(&Closed::SubscriberRefused { user: b"user@isp".to_vec() }));
-    }
 }
 
 #[test]

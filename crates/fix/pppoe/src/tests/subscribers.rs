@@ -3,7 +3,7 @@
 use super::world::{Host, Wires, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::Ended;
 use crate::concentrator::{End, Refusal};
-use crate::session::{Method, Phase};
+use crate::session::{Closed, Method, Phase};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -145,7 +145,12 @@ fn a_pool_that_is_too_small_is_shared_in_turn() {
     world.run(seconds(20));
     assert_eq!(world.up(), 100);
     let is_full = |end: &End| matches!(end.cause, Ended::Refused(Refusal::NoAddress(_)));
-    assert!(world.ends.iter().all(|end| is_full(end) || matches!(end.cause, Ended::Ppp(Closed::PeerEnded { .. }))));
+    assert!(
+        world
+            .ends
+            .iter()
+            .all(|end| is_full(end) || matches!(end.cause, Ended::Ppp(Closed::PeerEnded { .. })))
+    );
     assert_eq!(world.ends.iter().filter(|end| !is_full(end)).count(), 100, "those who left");
     world.check();
 }

@@ -5,8 +5,8 @@ use super::Seeded;
 use crate::client::{self, Client, Opened, Phase, Reconnect};
 use crate::concentrator::accounting::{Event, Record, Traffic};
 use crate::concentrator::secrets::Secrets;
-use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Turn};
-use crate::discovery::concentrator::{Answer, Arrival, Concentrator as Discovery};
+use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Step};
+use crate::discovery::concentrator::Arrival;
 use crate::discovery::place::Place;
 use crate::discovery::{Packet, host};
 use crate::framing::wrapped;
@@ -154,12 +154,12 @@ impl Host {
         self.ends().iter().any(|end| end.to_string().contains(words))
     }
 
-    pub fn remarks(&self) -> Vec<String> {
-        let remark = |action: &client::Action| match action {
-            client::Action::Remark(remark) => Some(remark.to_string()),
+    pub fn notices(&self) -> Vec<String> {
+        let notice = |action: &client::Action| match action {
+            client::Action::Notice(notice) => Some(notice.to_string()),
             _ => None,
         };
-        self.done.iter().filter_map(remark).collect()
+        self.done.iter().filter_map(notice).collect()
     }
 
     pub fn waits(&self) -> Vec<Duration> {
@@ -203,11 +203,10 @@ pub struct World {
     pub now: Time,
     pub own: MacAddress,
     pub concentrator: Concentrator,
-    pub rivals: Vec<(MacAddress, Discovery)>,
     pub hosts: Vec<Host>,
     pub wires: Wires,
-    /// What frames have room for on the concentrator's port, whatever their tags.
-    pub room: u16,
+    /// What frames have space for on the concentrator's port, whatever their tags.
+    pub max_payload: u16,
     frames: BTreeMap<(Time, u64), Frame>,
     count: u64,
     chance: Seeded,
@@ -216,7 +215,7 @@ pub struct World {
     pub traffic: BTreeMap<Id, Traffic>,
     pub ends: Vec<End>,
     pub records: Vec<Record>,
-    pub remarks: Vec<String>,
+    pub notices: Vec<String>,
     pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
 }
 
@@ -228,10 +227,9 @@ impl World {
             now,
             own: OWN,
             concentrator: Concentrator::new(config, secrets, now, &mut random).unwrap(),
-            rivals: Vec::new(),
             hosts: Vec::new(),
             wires: Wires::default(),
-            room: u16::MAX,
+            max_payload: u16::MAX,
             frames: BTreeMap::new(),
             count: 0,
             chance: Seeded::new(seed + 1),
@@ -240,7 +238,7 @@ impl World {
             traffic: BTreeMap::new(),
             ends: Vec::new(),
             records: Vec::new(),
-            remarks: Vec::new(),
+            notices: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -273,16 +271,16 @@ impl World {
     }
 
     /// Lets the concentrator act, and does what comes of it.
-    pub fn act<R>(&mut self, act: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R) -> R {
+    pub fn act<R>(&mut self, act: impl FnOnce(&mut Concentrator, &mut Step<'_>) -> R) -> R {
         let mut actions = Vec::new();
         let World { concentrator, random, traffic, now, .. } = self;
-        let mut turn = Turn {
+        let mut step = Step {
             now: *now,
             random,
             traffic: &mut |id| traffic.get(&id).copied().unwrap_or_default(),
             actions: &mut actions,
         };
-        let result = act(concentrator, &mut turn);
+        let result = act(concentrator, &mut step);
         for action in actions {
             match action {
                 Action::Send { place, destination, stage, payload } => {
@@ -303,7 +301,7 @@ impl World {
                     assert!(!end.cause.to_string().is_empty());
                     self.ends.push(*end);
                 }
-                Action::Remark(remark) => self.remarks.push(remark.to_string()),
+                Action::Notice(notice) => self.notices.push(notice.to_string()),
             }
         }
         result
@@ -343,17 +341,8 @@ impl World {
 
     fn arrive(&mut self, place: Place, source: MacAddress, sent: &Sent) {
         let packet = Packet { source, destination: sent.destination, payload: &sent.payload };
-        let arrival = Arrival { place, own: self.own, room: self.room, packet };
-        self.act(|concentrator, turn| concentrator.receive(turn, sent.stage, &arrival));
-        let mut offers = Vec::new();
-        for (own, rival) in self.rivals.iter_mut().filter(|_| sent.stage == Stage::Discovery) {
-            let arrival = Arrival { own: *own, ..arrival };
-            let answer = rival.receive(self.now, &arrival, &mut self.random);
-            if let Answer::Offer(payload) = answer {
-                offers.push((*own, Sent { destination: source, stage: Stage::Discovery, payload }));
-            }
-        }
-        offers.into_iter().for_each(|(own, offer)| self.put_to_hosts(place, own, offer));
+        let arrival = Arrival { place, own: self.own, max_payload: self.max_payload, packet };
+        self.act(|concentrator, step| concentrator.receive(step, sent.stage, &arrival));
     }
 
     /// Lets a client act, and sends what comes of it.
@@ -415,9 +404,9 @@ impl World {
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
             if own.is_some_and(|own| own <= self.now) {
-                self.act(|concentrator, turn| concentrator.tick(turn));
+                self.act(|concentrator, step| concentrator.tick(step));
                 let later = self.concentrator.deadline();
-                assert!(later.is_none_or(|later| later > self.now), "a turn leaves nothing due: {later:?}");
+                assert!(later.is_none_or(|later| later > self.now), "a step leaves nothing due: {later:?}");
             }
             if let Some((_, number)) = host.filter(|(time, _)| *time <= self.now) {
                 self.of(number, Client::tick);

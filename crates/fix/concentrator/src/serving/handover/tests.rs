@@ -70,10 +70,10 @@ fn who_is_asked_to_end_meanwhile_does_not_give_them_away() {
     let (mut successor, other, stop, mut ask) = offered();
     ask.write_all(&[0]).expect("written");
     let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("asked to end");
-    assert!(matches!(why, Withheld::Asked), "{why}");
+    assert!(matches!(why, Withheld::Stopping), "{why}");
     line(&other);
     let refused = Refused::read(&line(&other)).expect("refused");
-    assert!(refused.contains("tells the subscribers"), "{refused}");
+    assert!(refused.contains("notifies the subscribers"), "{refused}");
 }
 
 #[test]

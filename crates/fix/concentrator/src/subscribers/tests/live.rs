@@ -441,7 +441,7 @@ fn the_parent_is_watched_and_its_new_address_taken() {
     ]) {
         scene.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
         wait_until(format!("{event:?}"), || {
-            scene.subscribers.look().expect("looked").events.contains(&event)
+            scene.subscribers.poll_changes().expect("looked").events.contains(&event)
         });
         assert_eq!(carrier(&scene), if event == Event::ParentUp { "1" } else { "0" });
     }

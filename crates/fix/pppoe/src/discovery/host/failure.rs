@@ -70,7 +70,7 @@ pub enum Failure {
     )]
     NoOffer { config: Arc<Config>, sent: u32, waited: Duration, ignored: Ignored },
     #[error(
-        "{} answered {sent} PADI in {} s, and none is what is wanted: {}",
+        "{} answered {sent} PADI in {} s, and none is what is requested: {}",
         plural(offers.len() as u64, "concentrator"),
         waited.as_secs(),
         none_fits(config, offers)
@@ -142,13 +142,13 @@ fn none_fits(config: &Config, offers: &[Offer]) -> String {
         named.push(format!("and {} more", offers.len() - NAMED));
     }
     let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
-    // Some are not the one that is wanted.
+    // Some are not the one that is requested.
     let is_other = config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)));
     let advice = match (is_other, lacks_service) {
         (true, true) => "Name what is there by `--ac` and `--service`, or leave them out",
         (true, false) if !config.service.is_empty() => {
             let service = Quotable(&config.service);
-            let advice = "Name one that is there by `--ac`, or leave it out; or the one that is wanted is there and silent, since it";
+            let advice = "Name one that is there by `--ac`, or leave it out; or the requested one is there and silent, since it";
             return format!(
                 "{}. {advice} does not serve \"{service}\": leave out `--service`",
                 named.join("; ")

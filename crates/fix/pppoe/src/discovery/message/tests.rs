@@ -1,6 +1,5 @@
 use super::*;
 use crate::discovery::complaint::{Complaint, Kind};
-use proptest::prelude::*;
 
 /// A PADO: header, and the tags as they are given.
 fn pado(tags: &[u8]) -> Vec<u8> {
@@ -163,32 +162,5 @@ fn a_damaged_line_identification_is_none() {
     ] {
         let bytes = pado(tag);
         assert_eq!(Message::parse(&bytes).expect("a PADO").line(), None, "{tag:02x?}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), code in any::<u8>()) {
-        let framed = [&[0x11, code, 0, 7, 0, bytes.len() as u8], &bytes[..]].concat();
-        for bytes in [&bytes, &framed] {
-            let Ok(message) = Message::parse(bytes) else { continue };
-            let length: usize = message.tags().map(|tag| Tag::HEADER_LENGTH + tag.value.len()).sum();
-            prop_assert!(length <= bytes.len());
-            let _ = (message.line(), Complaint::of(&message), message.max_payload());
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read(tags in proptest::collection::vec((1..=u16::MAX, proptest::collection::vec(any::<u8>(), 0..300)), 0..8)) {
-        let builder = tags.iter().fold(Builder::new(Code::PADO, 0), |packet, (kind, value)| packet.tag(TagType(*kind), value));
-        let needed = Header::LENGTH + tags.iter().map(|(_, value)| 4 + value.len()).sum::<usize>();
-        let Ok(bytes) = builder.finish() else {
-            prop_assert!(needed > LONGEST);
-            return Ok(());
-        };
-        prop_assert_eq!(bytes.len(), needed);
-        let message = Message::parse(&bytes).expect("written");
-        let read: Vec<_> = message.tags().map(|tag| (tag.kind.0, tag.value.to_vec())).collect();
-        prop_assert_eq!(read, tags);
     }
 }

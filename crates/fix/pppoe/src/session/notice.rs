@@ -7,9 +7,9 @@ use std::net::Ipv4Addr;
 use wire::ppp::PppProtocol;
 
 /// Something worth telling. `Display` is a whole sentence; what the peer said goes through [`Quotable`]. A session makes each
-/// kind of remark once, so that no peer fills a log with them.
+/// kind of notice once, so that no peer fills a log with them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Remark {
+pub enum Notice {
     /// LCP Identification (RFC 1570 section 2.1).
     #[error("The peer calls itself \"{}\".", Quotable(message))]
     Identification { message: Vec<u8> },
@@ -56,26 +56,26 @@ pub enum Remark {
     NetworkFailed { family: Family, failure: NetworkFailure },
 }
 
-impl Remark {
-    /// Tells the kinds apart, below 32.
+impl Notice {
+    /// Notifies the kinds apart, below 32.
     pub(crate) const fn number(&self) -> u32 {
         match self {
-            Remark::Identification { .. } => 0,
-            Remark::TimeRemaining { .. } => 1,
-            Remark::Welcome { .. } => 2,
-            Remark::MethodNotAllowed { .. } => 3,
-            Remark::OwnChallenge => 4,
-            Remark::LcpRestarted => 5,
-            Remark::Malformed { .. } => 6,
-            Remark::BadProtocolField { .. } => 7,
-            Remark::UnknownProtocol { .. } => 8,
-            Remark::TooLong { .. } => 9,
-            Remark::OwnEcho => 10,
-            Remark::EchoLost => 11,
-            Remark::PeerMru { .. } => 12,
-            Remark::BadAddress { .. } => 13,
-            Remark::NetworkFailed { family: Family::Ipv4, .. } => 14,
-            Remark::NetworkFailed { family: Family::Ipv6, .. } => 15,
+            Notice::Identification { .. } => 0,
+            Notice::TimeRemaining { .. } => 1,
+            Notice::Welcome { .. } => 2,
+            Notice::MethodNotAllowed { .. } => 3,
+            Notice::OwnChallenge => 4,
+            Notice::LcpRestarted => 5,
+            Notice::Malformed { .. } => 6,
+            Notice::BadProtocolField { .. } => 7,
+            Notice::UnknownProtocol { .. } => 8,
+            Notice::TooLong { .. } => 9,
+            Notice::OwnEcho => 10,
+            Notice::EchoLost => 11,
+            Notice::PeerMru { .. } => 12,
+            Notice::BadAddress { .. } => 13,
+            Notice::NetworkFailed { family: Family::Ipv4, .. } => 14,
+            Notice::NetworkFailed { family: Family::Ipv6, .. } => 15,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What one call of a session brings to all its machines: time, randomness, configuration, and where actions go.
 
 use crate::control;
-use crate::session::{Action, Config, Remark, Timers};
+use crate::session::{Action, Config, Notice, Timers};
 use crate::{Random, Time};
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
@@ -13,15 +13,15 @@ const EXTRA_ANSWERS: u8 = 16;
 /// What a session remembers in order not to say or send too much.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
-    /// Kinds of remarks made, by [`Remark::number`].
-    remarked: u32,
+    /// Kinds of notices made, by [`Notice::number`].
+    reported: u32,
     /// Extra answers in the second of that number.
     extra_answers: u8,
     second: u32,
 }
 
 /// One call.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Step<'a> {
     pub(crate) now: Time,
     pub(crate) random: &'a mut dyn Random,
     pub(crate) actions: &'a mut Vec<Action>,
@@ -31,7 +31,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) limit: u16,
 }
 
-impl Turn<'_> {
+impl Step<'_> {
     pub(crate) fn timers(&self) -> &Timers {
         &self.config.timers
     }
@@ -41,11 +41,11 @@ impl Turn<'_> {
         self.now.saturating_add(self.timers().restart.max(Time::from_millis(10)))
     }
 
-    /// Sends a control packet; one that the peer could not receive is left out, with a remark.
+    /// Sends a control packet; one that the peer could not receive is left out, with a notice.
     pub(crate) fn send(&mut self, protocol: PppProtocol, code: u8, identifier: u8, data: &[u8]) {
         match control::packet(protocol, ControlPacket { code, identifier, data }, self.limit) {
             Some(bytes) => self.actions.push(Action::Send(bytes)),
-            None => self.remark(Remark::TooLong { protocol }),
+            None => self.notice(Notice::TooLong { protocol }),
         }
     }
 
@@ -55,12 +55,12 @@ impl Turn<'_> {
         self.send(protocol, code, identifier, data.get(..most).unwrap_or(data));
     }
 
-    /// Makes a remark, unless one of its kind was made in this session.
-    pub(crate) fn remark(&mut self, remark: Remark) {
-        let bit = 1_u32.checked_shl(remark.number()).unwrap_or(0);
-        if self.budget.remarked & bit == 0 {
-            self.budget.remarked |= bit;
-            self.actions.push(Action::Remark(remark));
+    /// Makes a notice, unless one of its kind was made in this session.
+    pub(crate) fn notice(&mut self, notice: Notice) {
+        let bit = 1_u32.checked_shl(notice.number()).unwrap_or(0);
+        if self.budget.reported & bit == 0 {
+            self.budget.reported |= bit;
+            self.actions.push(Action::Notice(notice));
         }
     }
 

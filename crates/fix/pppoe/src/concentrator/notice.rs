@@ -2,7 +2,7 @@
 
 use super::authentication::Refusal;
 use super::sessions::{Full, Id};
-use super::{Action, Concentrator, Turn};
+use super::{Action, Concentrator, Step};
 use crate::Time;
 use crate::discovery::place::Place;
 use crate::session;
@@ -13,34 +13,34 @@ use wire::ethernet::MacAddress;
 /// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Quotable`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Remark {
+pub enum Notice {
     /// The user is empty where nobody has said so yet.
-    #[error("{station} {place}{}: {remark}", match user.as_slice() {
+    #[error("{station} {place}{}: {notice}", match user.as_slice() {
         [] => String::new(),
         user => format!(" (\"{}\")", Quotable(user)),
     })]
-    Session { id: Id, place: Place, station: MacAddress, user: Vec<u8>, remark: session::Remark },
+    Session { id: Id, place: Place, station: MacAddress, user: Vec<u8>, notice: session::Notice },
     #[error("{station} {place} got no session: {full}.")]
     Full { place: Place, station: MacAddress, full: Full },
     #[error("\"{}\" was refused, {station} {place}: {refusal}.", Quotable(user))]
     Refused { place: Place, station: MacAddress, user: Vec<u8>, refusal: Refusal },
     /// After too many wrong passwords nothing is looked at for some time: of the user, or of the host whoever it says it is.
-    #[error("Too many wrong passwords: for {} s nothing {} is looked at{}.", wait.as_millis().div_ceil(1000), match user {
+    #[error("Too many wrong passwords: for {} s no password {} is checked{}.", wait.as_millis().div_ceil(1000), match user {
         Some(user) => format!("for \"{}\"", Quotable(user)),
         None => format!("of {station} {place}"),
     }, if user.is_some() { format!(" on the line {place}") } else { String::new() })]
     HeldOff { place: Place, station: MacAddress, user: Option<Vec<u8>>, wait: Duration },
     #[error("\"{}\" got no IPv6 prefix: {why}.", Quotable(user))]
     NoPrefix { user: Vec<u8>, why: Refusal },
-    /// More was remarked than anybody reads.
+    /// More was reported than anybody reads.
     #[error("{}", match count {
-        1 => "One more remark was left out.".to_owned(),
-        count => format!("{count} more remarks were left out."),
+        1 => "One more notice was left out.".to_owned(),
+        count => format!("{count} more notices were left out."),
     })]
     Suppressed { count: u64 },
 }
 
-/// Keeps strangers from filling a log: so many remarks at once, and so many a second.
+/// Keeps strangers from filling a log: so many notices at once, and so many a second.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
     /// Remarks said in the second that began then.
@@ -68,12 +68,12 @@ impl Throttle {
 }
 
 impl Concentrator {
-    pub(super) fn remark(&mut self, turn: &mut Turn<'_>, remark: Remark) {
-        let Some(count) = self.remarks.pass(turn.now) else { return };
+    pub(super) fn notice(&mut self, step: &mut Step<'_>, notice: Notice) {
+        let Some(count) = self.notices.pass(step.now) else { return };
         if count > 0 {
-            turn.actions.push(Action::Remark(Box::new(Remark::Suppressed { count })));
+            step.actions.push(Action::Notice(Box::new(Notice::Suppressed { count })));
         }
-        turn.actions.push(Action::Remark(Box::new(remark)));
+        step.actions.push(Action::Notice(Box::new(notice)));
     }
 }
 
@@ -81,7 +81,7 @@ impl Concentrator {
 mod tests {
     use super::*;
 
-    /// Attack 21: remarks that strangers cause, without end and with names of their choice.
+    /// Attack 21: notices that strangers cause, without end and with names of their choice.
     #[test]
     fn remarks_have_a_rate_and_one_harmless_line() {
         let mut throttle = Throttle::default();
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(throttle.pass(Time::from_millis(10_000)), Some(0));
         let (place, station) = (Place::default(), MacAddress([2, 0, 0, 0, 0, 1]));
         let user = b"x\n\x1b[2J$(reboot)".to_vec();
-        let said = Remark::Refused { place, station, user, refusal: Refusal::Unknown }.to_string();
+        let said = Notice::Refused { place, station, user, refusal: Refusal::Unknown }.to_string();
         assert!(!said.chars().any(char::is_control) && said.contains("\\$(reboot)"), "{said}");
     }
 }
