@@ -171,7 +171,8 @@ mod tests {
             assert_eq!(Word::from_number(word.number()), Some(word));
         }
         assert_eq!(Word::from_number(0), None);
-        assert_eq!(Word::from_number(26), None);
+        assert_eq!(Word::from_number(Word::ALL.len() as u64 + 1), None);
+        assert!(Word::ALL.len() < 1 << BITS);
     }
 
     #[test]

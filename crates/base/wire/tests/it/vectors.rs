@@ -129,6 +129,9 @@ fn the_vectors_are_what_is_emitted() -> std::io::Result<()> {
     if std::env::var_os("RXLANE_WRITE_VECTORS").is_some() {
         std::fs::write(path(), &text)?;
     }
-    assert_eq!(std::fs::read_to_string(path())?, text);
+    let committed = std::fs::read_to_string(path())?;
+    let other = committed.lines().zip(text.lines()).find(|(committed, emitted)| committed != emitted);
+    assert_eq!(other, None, "committed and emitted; RXLANE_WRITE_VECTORS=1 writes the file anew");
+    assert_eq!(committed, text);
     Ok(())
 }
