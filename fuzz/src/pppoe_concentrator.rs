@@ -7,7 +7,7 @@
 
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;
-use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Id, Snapshot, Target, Step};
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Id, Snapshot, Step, Target};
 use rxlane_pppoe::discovery::concentrator::Arrival;
 use rxlane_pppoe::discovery::message::{Builder, Message, padt};
 use rxlane_pppoe::discovery::place::Place;
@@ -189,11 +189,11 @@ impl World {
                 Action::Installed(installed) => {
                     let address = installed.ipv4.map(|(_, address)| address);
                     assert!(address.is_some() || installed.ipv6.is_some());
-                    self.installed.insert(installed.id, address);
+                    self.installed.insert(installed.identity.id, address);
                 }
                 Action::Removed(id) => assert!(self.installed.remove(&id).is_some()),
                 Action::Ended(end) => {
-                    assert!(!self.installed.contains_key(&end.id) && !end.cause.to_string().is_empty());
+                    assert!(!self.installed.contains_key(&end.identity.id) && !end.cause.to_string().is_empty());
                     self.ended += 1;
                 }
                 Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
@@ -247,7 +247,7 @@ impl World {
         let listed: Vec<_> = self.concentrator.sessions(self.now).collect();
         assert_eq!(listed.len(), self.concentrator.len());
         assert!(listed.len() <= CAPS.sessions as usize);
-        assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.id == *id)));
+        assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.identity.id == *id)));
         let addresses: BTreeSet<_> = self.installed.values().flatten().collect();
         assert_eq!(addresses.len(), self.installed.values().flatten().count());
     }

@@ -12,8 +12,11 @@ pub fn sentence(event: &Event) -> Option<String> {
         Event::Account(_) => return None,
         Event::Opened(record) => opened(record),
         Event::Ended(end) => {
-            let user = behind_space(&end.user);
-            format!("{} {} session {:#06x}{user}: {}", end.station, end.place, end.number, end.cause)
+            let user = behind_space(end.identity.user());
+            format!(
+                "{} {} session {:#06x}{user}: {}",
+                end.identity.station, end.identity.place, end.identity.number, end.cause
+            )
         }
         Event::Machine(notice) => notice.to_string(),
         Event::Parent { name, change } => parent(name, change),
@@ -42,8 +45,11 @@ fn behind_space(user: &[u8]) -> String {
 fn opened(record: &Record) -> String {
     let address = record.address.map(|address| format!(", {address}")).unwrap_or_default();
     let prefix = record.prefix.map(|prefix| format!(", {prefix}")).unwrap_or_default();
-    let user = behind_space(&record.user);
-    format!("{} {} session {:#06x}{user}: open{address}{prefix}", record.station, record.place, record.number)
+    let user = behind_space(record.identity.user());
+    format!(
+        "{} {} session {:#06x}{user}: open{address}{prefix}",
+        record.identity.station, record.identity.place, record.identity.number
+    )
 }
 
 fn parent(name: &str, change: &ParentEvent) -> String {

@@ -183,7 +183,7 @@ impl Serving {
         let (now, mut state) = (control.clock.now(), control.state());
         let reloaded = state.machine.reload(secrets);
         let disagrees = |(id, why)| {
-            let user = state.machine.session(now, id)?.user.to_vec();
+            let user = state.machine.session(now, id)?.identity.user().to_vec();
             Some(Event::Disagrees { parent: control.parent.clone(), id, user, why })
         };
         let read = Event::SecretsRead(reloaded.difference);

@@ -188,9 +188,10 @@ impl Bench {
             self.sessions += wave;
             self.now += Duration::from_millis(100);
         }
-        let open = self.concentrator.sessions(self.now).filter(|session| {
-            session.phase == Phase::Open && session.address.is_some() && session.identifier.is_some()
-        });
+        let open = self
+            .concentrator
+            .sessions(self.now)
+            .filter(|session| session.phase == Phase::Open && session.lease.address.is_some());
         if open.count() == count { Ok(()) } else { Err("not all sessions came up".into()) }
     }
 
@@ -277,7 +278,7 @@ impl Bench {
 
     /// A minute in which every session has traffic every ten seconds.
     fn idle(&mut self) {
-        let ids: Vec<_> = self.concentrator.sessions(self.now).map(|session| session.id).collect();
+        let ids: Vec<_> = self.concentrator.sessions(self.now).map(|session| session.identity.id).collect();
         let (mut heard, mut ticks, mut steps) = (Duration::ZERO, Duration::ZERO, 0u64);
         let end = self.now + Duration::from_secs(60);
         let mut next = self.now;

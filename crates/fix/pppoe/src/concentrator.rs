@@ -39,7 +39,7 @@ pub use authentication::Refusal;
 pub use config::{Config, SameUser};
 pub use notice::Notice;
 pub use operator::{Listed, Reloaded, Target, Why};
-pub use sessions::{Caps, Full, Id};
+pub use sessions::{Caps, Full, Id, Identity, Lease};
 pub use snapshot::{Restored, Snapshot};
 
 use self::accounting::{Ended, Record, Traffic};
@@ -99,12 +99,7 @@ pub enum Action {
 /// A session as a data path needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    pub id: Id,
-    pub place: Place,
-    /// MAC address of the host; frames from any other are not the session's.
-    pub station: MacAddress,
-    pub number: u16,
-    pub user: Arc<[u8]>,
+    pub identity: Identity,
     /// Longest IP packet that may be sent to the host, bytes.
     pub mtu: u16,
     /// While IPv4 is up: the own address and that of the host. Packets from any other that is not of `routes` are not the
@@ -121,13 +116,7 @@ pub struct Installed {
 /// A session that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Its name here; of one that was not restored, a name that no other has.
-    pub id: Id,
-    pub place: Place,
-    pub station: MacAddress,
-    pub number: u16,
-    /// Who it was; empty where nobody said.
-    pub user: Vec<u8>,
+    pub identity: Identity,
     pub cause: Ended,
 }
 
@@ -238,7 +227,7 @@ impl Concentrator {
     }
 
     fn is_of(&self, slot: u32, station: MacAddress) -> bool {
-        self.table.get(slot).is_some_and(|entry| entry.station == station)
+        self.table.get(slot).is_some_and(|entry| entry.identity.station == station)
     }
 
     fn session_packet(&mut self, step: &mut Step<'_>, arrival: &Arrival<'_>) {

@@ -67,26 +67,26 @@ impl Carried {
     /// Carries a session, or changes what is carried of it; what could not be done.
     pub(super) fn install(&mut self, installed: &Installed) -> Vec<Uncarried> {
         let session = Session {
-            vlans: installed.place.vlans,
-            peer: installed.station,
-            id: installed.number,
+            vlans: installed.identity.place.vlans,
+            peer: installed.identity.station,
+            id: installed.identity.number,
             mtu: installed.mtu,
             mss_clamp: self.mss_clamp,
             identifier: installed.ipv6.map_or(0, |(_, host)| host),
         };
         let mut lacking = Vec::new();
-        let number = match self.sessions.get(&installed.id) {
+        let number = match self.sessions.get(&installed.identity.id) {
             Some(one) => {
                 lacking.extend(self.registry.change(one.number, &session).err().map(Uncarried::Change));
                 one.number
             }
             None => match self.registry.insert(&session) {
                 Ok(number) => number,
-                Err(why) => return vec![Uncarried::Session { station: installed.station, why }],
+                Err(why) => return vec![Uncarried::Session { station: installed.identity.station, why }],
             },
         };
         let prefixes = prefixes(installed);
-        let before = self.sessions.remove(&installed.id);
+        let before = self.sessions.remove(&installed.identity.id);
         let (had, had_routes) =
             before.as_ref().map_or((&[][..], &[][..]), |one| (&one.prefixes, &one.routes));
         let mut kept = Vec::new();
@@ -99,7 +99,9 @@ impl Carried {
                 Ok(()) => kept.push(prefix),
                 // Interface identifiers are each link's own, and two hosts may have the same one.
                 Err(_) if prefix.is_link_local() => {}
-                Err(why) => lacking.push(Uncarried::Prefix { prefix, station: installed.station, why }),
+                Err(why) => {
+                    lacking.push(Uncarried::Prefix { prefix, station: installed.identity.station, why })
+                }
             }
         }
         let routes = self.wanted_routes(installed);
@@ -108,10 +110,10 @@ impl Carried {
         }
         let fresh = routes.iter().filter(|network| !had_routes.contains(network));
         lacking.extend(fresh.filter_map(|network| self.add_route(network)));
-        let around = AROUND + TAG * installed.place.vlans.count() as u64;
+        let around = AROUND + TAG * installed.identity.place.vlans.count() as u64;
         let heard = before.as_ref().map_or(0, |one| one.heard);
         let one = One { number, prefixes: kept, routes, heard, around };
-        self.sessions.insert(installed.id, one);
+        self.sessions.insert(installed.identity.id, one);
         lacking
     }
 

@@ -44,11 +44,12 @@ impl Negotiator {
                     }
                     report(&Event::Account(status::record(&record, SystemTime::now())));
                     if matches!(record.event, Recorded::Stop(_)) {
-                        stopped = Some(record.id);
+                        stopped = Some(record.identity.id);
                     }
                 }
                 // Why a subscriber was refused was reported with the refusal; that a session began is reported with its end.
-                Action::Ended(end) if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.id) => {}
+                Action::Ended(end)
+                    if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.identity.id) => {}
                 Action::Ended(end) => report(&Event::Ended(end)),
                 Action::Notice(notice) => report(&Event::Machine(notice)),
             }

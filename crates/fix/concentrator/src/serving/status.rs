@@ -96,18 +96,18 @@ pub struct Disconnected {
 pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) -> SubscriberStatus {
     let traffic = listed.before + traffic;
     SubscriberStatus {
-        id: listed.id.to_string(),
+        id: listed.identity.id.to_string(),
         phase: listed.phase.name().to_owned(),
-        session_id: listed.number,
-        user: Quotable(listed.user).to_string(),
-        mac: listed.station.to_string(),
-        tags: listed.place.vlans.to_string(),
-        circuit: listed.line.and_then(|line| printable(&line.circuit)),
-        remote: listed.line.and_then(|line| printable(&line.remote)),
-        local: listed.address.and(local).map(IpAddr::from),
-        peer: listed.address.map(IpAddr::from),
-        prefix: listed.prefix.map(|prefix| prefix.to_string()),
-        routes: listed.routes.iter().map(ToString::to_string).collect(),
+        session_id: listed.identity.number,
+        user: Quotable(listed.identity.user()).to_string(),
+        mac: listed.identity.station.to_string(),
+        tags: listed.identity.place.vlans.to_string(),
+        circuit: listed.identity.line.as_ref().and_then(|line| printable(&line.circuit)),
+        remote: listed.identity.line.as_ref().and_then(|line| printable(&line.remote)),
+        local: listed.lease.address.and(local).map(IpAddr::from),
+        peer: listed.lease.address.map(IpAddr::from),
+        prefix: listed.lease.prefix.map(|prefix| prefix.to_string()),
+        routes: listed.lease.routes.iter().map(ToString::to_string).collect(),
         mtu: listed.mtu,
         uptime: listed.uptime.map(|uptime| uptime.as_secs_f64()),
         round_trip_ms: listed.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
@@ -157,18 +157,18 @@ pub(super) fn record(record: &Record, now: SystemTime) -> String {
         Event::Interim => ("interim", None),
         Event::Stop(ended) => ("stop", Some((ended.name(), ended.to_string()))),
     };
-    let line = record.line.as_deref();
+    let line = record.identity.line.as_deref();
     json!({
         "event": event,
         "time": utc(now),
         "cause": cause.as_ref().map(|(name, _)| name),
         "reason": cause.as_ref().map(|(_, reason)| reason),
-        "accounting": format!("{:016x}", record.accounting),
-        "id": record.id.to_string(),
-        "session_id": record.number,
-        "user": Quotable(&record.user).to_string(),
-        "mac": record.station.to_string(),
-        "tags": record.place.vlans.to_string(),
+        "accounting": format!("{:016x}", record.identity.accounting),
+        "id": record.identity.id.to_string(),
+        "session_id": record.identity.number,
+        "user": Quotable(record.identity.user()).to_string(),
+        "mac": record.identity.station.to_string(),
+        "tags": record.identity.place.vlans.to_string(),
         "circuit": line.and_then(|line| printable(&line.circuit)),
         "remote": line.and_then(|line| printable(&line.remote)),
         "address": record.address.map(|address: Ipv4Addr| address.to_string()),
@@ -185,6 +185,7 @@ pub(super) fn record(record: &Record, now: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pppoe::concentrator::Identity;
     use pppoe::discovery::message::Line;
     use pppoe::discovery::place::Place;
     use serde_json::Value;
@@ -196,13 +197,15 @@ mod tests {
         let line = Line { circuit: circuit.to_vec(), remote: remote.to_vec() };
         let one = Record {
             event: Event::Interim,
-            id: "100000002".parse().expect("an id"),
-            accounting: 0xabc,
-            user: Arc::from(&b"alice\n"[..]),
-            place: Place::default(),
-            station: MacAddress([2, 0, 0, 0, 0, 1]),
-            line: (!circuit.is_empty() || !remote.is_empty()).then(|| Arc::new(line)),
-            number: 7,
+            identity: Identity {
+                id: "100000002".parse().expect("an id"),
+                place: Place::default(),
+                station: MacAddress([2, 0, 0, 0, 0, 1]),
+                number: 7,
+                user: Some(Arc::from(&b"alice\n"[..])),
+                line: (!circuit.is_empty() || !remote.is_empty()).then(|| Arc::new(line)),
+                accounting: 0xabc,
+            },
             address: None,
             prefix: None,
             uptime: Duration::from_millis(1500),

@@ -2,15 +2,13 @@
 
 use super::authentication::Refusal;
 use super::network::Network;
-use super::sessions::Id;
-use crate::discovery::message::Line;
+use super::sessions::Identity;
 use crate::discovery::place::Place;
 use crate::session::Closed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 use std::ops::Add;
-use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
@@ -111,15 +109,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub event: Event,
-    pub id: Id,
-    /// The session, over restarts, too: drawn at random.
-    pub accounting: u64,
-    pub user: Arc<[u8]>,
-    pub place: Place,
-    pub station: MacAddress,
-    /// What an access node says of the line (TR-101 section 3.9).
-    pub line: Option<Arc<Line>>,
-    pub number: u16,
+    pub identity: Identity,
     /// IPv4 address of the host.
     pub address: Option<Ipv4Addr>,
     /// IPv6 prefix of the link.

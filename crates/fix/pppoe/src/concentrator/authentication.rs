@@ -77,7 +77,8 @@ impl Concentrator {
                 if let Some(entry) = self.table.get_mut(slot) {
                     // The session has only to tell the host; then it ends for this.
                     entry.closing = Some(Ended::Refused(refusal.clone()));
-                    let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
+                    let (place, station, user) =
+                        (entry.identity.place, entry.identity.station, claim.user().to_vec());
                     let is_wrong = matches!(refusal, Refusal::Unknown | Refusal::Password { .. });
                     let refused = Notice::Refused { place, station, user: user.clone(), refusal };
                     self.notice(step, refused);
@@ -109,7 +110,7 @@ impl Concentrator {
             Some(_) => self.prove_in_time(step, slot, claim, secrets)?,
         };
         // LCP started anew in mid-session: what was given stays given.
-        match self.table.get(slot).and_then(|entry| entry.user.as_deref()) {
+        match self.table.get(slot).and_then(|entry| entry.identity.user.as_deref()) {
             Some(same) if same == user => {}
             Some(_) => return Err(Refusal::OtherUser),
             None => {
@@ -143,7 +144,7 @@ impl Concentrator {
         secrets: &'s Secrets,
     ) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
         let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
-        let (place, station, user) = (entry.place, entry.station, claim.user());
+        let (place, station, user) = (entry.identity.place, entry.identity.station, claim.user());
         if let Some(wait) = self.throttle.wait(step.now, &place, station, user) {
             self.counters.held_off += 1;
             return Err(Refusal::HeldOff { wait });
@@ -170,7 +171,7 @@ impl Concentrator {
     /// Ends a session because of another one.
     fn take_over(&mut self, step: &mut Step<'_>, old: u32, new: u32) {
         let Some(entry) = self.table.get(new) else { return };
-        let cause = Ended::TakenOver { by: entry.station, at: entry.place };
+        let cause = Ended::TakenOver { by: entry.identity.station, at: entry.identity.place };
         self.cut(step, old, cause);
     }
 
@@ -228,7 +229,7 @@ impl Concentrator {
         address: Ipv4Addr,
     ) -> Result<(), Refusal> {
         let Some(holder) = self.table.of_address(address) else { return Ok(()) };
-        let is_own = self.table.get(holder).is_some_and(|entry| entry.user() == user);
+        let is_own = self.table.get(holder).is_some_and(|entry| entry.identity.user() == user);
         if !is_own || self.config.same_user == SameUser::Refuse {
             return Err(Refusal::AddressInUse(address));
         }

@@ -2,7 +2,7 @@
 
 use super::accounting::{Ended, Event, Record};
 use super::authentication::HELD_OFF;
-use super::sessions::Entry;
+use super::sessions::{Entry, Identity};
 use super::{Action, Concentrator, End, Installed, Notice, Step, Traffic};
 use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
@@ -53,11 +53,17 @@ impl Concentrator {
         };
         step.actions.push(answer(request, payload));
         let session = Session::new(self.session_config.clone(), request.max_payload);
-        let mut entry = Entry::new(session, request.place, request.host, number, step.now);
+        let identity = Identity {
+            id: self.table.no_slot(),
+            place: request.place,
+            station: request.host,
+            number,
+            user: None,
+            line: request.line.clone().map(Arc::new),
+            accounting: u64::from_be_bytes(draw(step.random)),
+        };
+        let mut entry = Entry::new(session, identity, request.max_payload, step.now);
         entry.cookie = cookie;
-        entry.line = request.line.clone().map(Arc::new);
-        entry.max_payload = request.max_payload;
-        entry.accounting = u64::from_be_bytes(draw(step.random));
         let slot = self.table.put(entry);
         self.counters.confirmed += 1;
         self.drive(step, slot, |session, step, actions| session.start(step.now, step.random, actions));
@@ -68,7 +74,7 @@ impl Concentrator {
         let Some(entry) = self.table.get(slot) else { return };
         if entry.session.phase() != Phase::Lcp || entry.opened.is_some() {
             self.counters.padr_used_up += 1;
-        } else if let Ok(payload) = request.confirm(entry.number) {
+        } else if let Ok(payload) = request.confirm(entry.identity.number) {
             self.counters.padr_repeated += 1;
             step.actions.push(answer(request, payload));
         }
@@ -122,16 +128,15 @@ impl Concentrator {
 
     fn send(&self, step: &mut Step<'_>, slot: u32, packet: &[u8]) {
         let Some(entry) = self.table.get(slot) else { return };
-        let (place, destination) = (entry.place, entry.station);
-        let payload = wrapped(entry.number, packet);
+        let (place, destination) = (entry.identity.place, entry.identity.station);
+        let payload = wrapped(entry.identity.number, packet);
         step.actions.push(Action::Send { place, destination, stage: Stage::Session, payload });
     }
 
     fn notice_of(&mut self, step: &mut Step<'_>, slot: u32, notice: session::Notice) {
         let Some(entry) = self.table.get(slot) else { return };
-        let Entry { id, place, station, .. } = *entry;
-        let user = entry.user().to_vec();
-        self.notice(step, Notice::Session { id, place, station, user, notice });
+        let identity = entry.identity.clone();
+        self.notice(step, Notice::Session { identity, notice });
     }
 
     /// Counts it among the half-open ones while nothing of it is up.
@@ -151,8 +156,8 @@ impl Concentrator {
         if entry.session.ipv4().is_none() && entry.session.ipv6().is_none() {
             if std::mem::take(&mut entry.is_installed) {
                 // What was counted so far goes with the data path's entry.
-                entry.before = entry.before + (step.traffic)(entry.id);
-                step.actions.push(Action::Removed(entry.id));
+                entry.before = entry.before + (step.traffic)(entry.identity.id);
+                step.actions.push(Action::Removed(entry.identity.id));
             }
             return;
         }
@@ -219,8 +224,8 @@ impl Concentrator {
     /// Ends a session with a PADT.
     fn end(&mut self, step: &mut Step<'_>, slot: u32, cause: Ended) {
         let Some(entry) = self.table.get(slot) else { return };
-        let (place, destination) = (entry.place, entry.station);
-        let payload = padt(entry.number, cause.for_host().as_deref());
+        let (place, destination) = (entry.identity.place, entry.identity.station);
+        let payload = padt(entry.identity.number, cause.for_host().as_deref());
         self.remove(step, slot, cause);
         step.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
     }
@@ -232,7 +237,7 @@ impl Concentrator {
         }
         let Some(entry) = self.table.take(step.now, slot) else { return };
         if entry.is_installed {
-            step.actions.push(Action::Removed(entry.id));
+            step.actions.push(Action::Removed(entry.identity.id));
         }
         if let Some(address) = entry.lease.address {
             self.addresses.release(address);
@@ -240,23 +245,15 @@ impl Concentrator {
         if let (Some(prefix), Some(pool)) = (entry.lease.prefix, &mut self.prefixes) {
             pool.release(prefix);
         }
-        let Entry { id, place, station, number, .. } = *entry;
         self.counters.ended += 1;
-        let user = entry.user().to_vec();
-        step.actions.push(Action::Ended(Box::new(End { id, place, station, number, user, cause })));
+        step.actions.push(Action::Ended(Box::new(End { identity: entry.identity, cause })));
     }
 
     fn account(&mut self, step: &mut Step<'_>, slot: u32, event: Event) {
         let Some(entry) = self.table.get(slot) else { return };
         let record = Record {
             event,
-            id: entry.id,
-            accounting: entry.accounting,
-            user: entry.user_of_record(),
-            place: entry.place,
-            station: entry.station,
-            line: entry.line.clone(),
-            number: entry.number,
+            identity: entry.identity.clone(),
             address: entry.lease.address,
             prefix: entry.lease.prefix,
             uptime: entry.uptime(step.now).unwrap_or_default(),
@@ -268,7 +265,7 @@ impl Concentrator {
 
 impl Entry {
     pub(super) fn traffic(&self, step: &mut Step<'_>) -> Traffic {
-        if self.is_installed { self.before + (step.traffic)(self.id) } else { self.before }
+        if self.is_installed { self.before + (step.traffic)(self.identity.id) } else { self.before }
     }
 }
 
@@ -277,11 +274,7 @@ impl Installed {
         let (ipv4, ipv6) = (entry.session.ipv4(), entry.session.ipv6());
         let is_up = |address: IpAddr| if address.is_ipv4() { ipv4.is_some() } else { ipv6.is_some() };
         Installed {
-            id: entry.id,
-            place: entry.place,
-            station: entry.station,
-            number: entry.number,
-            user: entry.user_of_record(),
+            identity: entry.identity.clone(),
             mtu: entry.mtu(),
             // What was given, not what the host says: sources are checked by it.
             ipv4: ipv4.and_then(|up| Some((up.local, entry.lease.address?))),

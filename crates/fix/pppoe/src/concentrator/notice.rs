@@ -1,7 +1,7 @@
 //! What is worth telling the operator.
 
 use super::authentication::Refusal;
-use super::sessions::{Full, Id};
+use super::sessions::{Full, Identity};
 use super::{Action, Concentrator, Step};
 use crate::Time;
 use crate::discovery::place::Place;
@@ -14,12 +14,11 @@ use wire::ethernet::MacAddress;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The user is empty where nobody has said so yet.
-    #[error("{station} {place}{}: {notice}", match user.as_slice() {
+    #[error("{} {}{}: {notice}", identity.station, identity.place, match identity.user() {
         [] => String::new(),
         user => format!(" (\"{}\")", Quotable(user)),
     })]
-    Session { id: Id, place: Place, station: MacAddress, user: Vec<u8>, notice: session::Notice },
+    Session { identity: Identity, notice: session::Notice },
     #[error("{station} {place} got no session: {full}.")]
     Full { place: Place, station: MacAddress, full: Full },
     #[error("\"{}\" was refused, {station} {place}: {refusal}.", Quotable(user))]

@@ -3,11 +3,9 @@
 use super::accounting::{Ended, Traffic};
 use super::network::Network;
 use super::secrets::{Address, Difference, Secrets};
-use super::sessions::{Entry, Id, Lease};
+use super::sessions::{Entry, Id, Identity, Lease};
 use super::{Concentrator, Step};
 use crate::Time;
-use crate::discovery::message::Line;
-use crate::discovery::place::Place;
 use crate::session::{Phase, RoundTrip};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,26 +16,11 @@ use wire::ethernet::MacAddress;
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<'a> {
-    pub id: Id,
-    pub number: u16,
-    pub place: Place,
-    pub station: MacAddress,
-    /// What an access node says of the line (TR-101 section 3.9).
-    pub line: Option<&'a Line>,
-    /// Who; empty where nobody has said so yet.
-    pub user: &'a [u8],
+    pub identity: &'a Identity,
     pub phase: Phase,
-    /// IPv4 address of the host, from when it is given.
-    pub address: Option<Ipv4Addr>,
-    /// IPv6 prefix of the link.
-    pub prefix: Option<Network>,
-    /// Interface identifier of the host, while IPv6 is up.
-    pub identifier: Option<u64>,
-    pub routes: &'a [Network],
+    pub lease: &'a Lease,
     /// Longest IP packet to the host, bytes.
     pub mtu: u16,
-    /// Time since the PADS, or since this process took the session over.
-    pub age: Duration,
     /// Time since the first network protocol came up; `None`: none has.
     pub uptime: Option<Duration>,
     /// What it transferred before it was last installed; the data path has counted the rest.
@@ -49,19 +32,10 @@ pub struct Listed<'a> {
 impl<'a> Listed<'a> {
     fn of(entry: &'a Entry, now: Time) -> Listed<'a> {
         Listed {
-            id: entry.id,
-            number: entry.number,
-            place: entry.place,
-            station: entry.station,
-            line: entry.line.as_deref(),
-            user: entry.user(),
+            identity: &entry.identity,
             phase: entry.session.phase(),
-            address: entry.lease.address,
-            prefix: entry.lease.prefix,
-            identifier: entry.session.ipv6().map(|up| up.peer),
-            routes: &entry.lease.routes,
+            lease: &entry.lease,
             mtu: entry.mtu(),
-            age: now.saturating_sub(entry.since),
             uptime: entry.uptime(now),
             before: entry.before,
             round_trip: entry.session.round_trip(),
@@ -124,7 +98,11 @@ impl Concentrator {
 
     fn slots_of(&self, target: Target<'_>) -> Vec<u32> {
         let such = |is_such: &dyn Fn(&Entry) -> bool| {
-            self.table.entries().filter(|entry| is_such(entry)).map(|entry| entry.id.slot()).collect()
+            self.table
+                .entries()
+                .filter(|entry| is_such(entry))
+                .map(|entry| entry.identity.id.slot())
+                .collect()
         };
         match target {
             Target::Id(id) => self.table.of_id(id).into_iter().collect(),
@@ -140,7 +118,7 @@ impl Concentrator {
                 };
                 found.map_or_else(|| such(&has), |slot| vec![slot])
             }
-            Target::Station(station) => such(&|entry| entry.station == station),
+            Target::Station(station) => such(&|entry| entry.identity.station == station),
             Target::All => self.table.slots().collect(),
         }
     }
@@ -185,12 +163,12 @@ impl Concentrator {
         let owners = Owners::of(&secrets);
         let disagreeing = self.table.entries();
         let disagreeing =
-            disagreeing.filter_map(|entry| Some((entry.id, self.disagrees(entry, &old, &owners)?)));
+            disagreeing.filter_map(|entry| Some((entry.identity.id, self.disagrees(entry, &old, &owners)?)));
         Reloaded { difference, disagreeing: disagreeing.collect() }
     }
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &Owners<'_>) -> Option<Why> {
-        let user = entry.user.as_deref()?;
+        let user = entry.identity.user.as_deref()?;
         if self.config.methods.is_empty() {
             return None;
         }

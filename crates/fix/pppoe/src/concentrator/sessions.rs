@@ -6,7 +6,6 @@
 use super::accounting::{Ended, Traffic};
 use super::network::Network;
 use super::numbers::{self, Numbers};
-use crate::discovery::PLAIN_PAYLOAD;
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Session;
@@ -87,28 +86,50 @@ pub(super) fn sessions(count: u32) -> String {
 }
 
 /// What a session was given.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lease {
-    pub(super) address: Option<Ipv4Addr>,
-    pub(super) prefix: Option<Network>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// IPv4 address of the host.
+    pub address: Option<Ipv4Addr>,
+    /// IPv6 prefix of the link.
+    pub prefix: Option<Network>,
     /// Interface identifiers, own and the subscriber's.
     pub(super) identifiers: Option<(u64, u64)>,
-    pub(super) routes: Box<[Network]>,
+    /// Networks behind the host.
+    pub routes: Box<[Network]>,
+}
+
+/// Which session it is, and of whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name here; of one that was not restored, a name that no other has.
+    pub id: Id,
+    pub place: Place,
+    /// MAC address of the host; frames from any other are not the session's.
+    pub station: MacAddress,
+    pub number: u16,
+    /// `None`: nobody has said who they are.
+    pub user: Option<Arc<[u8]>>,
+    /// What an access node says of the line (TR-101 section 3.9).
+    pub line: Option<Arc<Line>>,
+    /// Names the session in accounting records, in the next process, too: drawn at random.
+    pub accounting: u64,
+}
+
+impl Identity {
+    /// Empty while nobody has said who they are.
+    pub fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or_default()
+    }
 }
 
 /// A session in the table.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) id: Id,
+    pub(super) identity: Identity,
     pub(super) session: Session,
-    pub(super) place: Place,
-    pub(super) station: MacAddress,
-    pub(super) number: u16,
     pub(super) cookie: u64,
-    pub(super) line: Option<Arc<Line>>,
     /// Most bytes of PPP payload that discovery agreed to.
     pub(super) max_payload: u16,
-    pub(super) since: Time,
     /// Nothing came up yet, or all of it is being negotiated again since the time that follows.
     pub(super) is_half_open: bool,
     pub(super) half_open_since: Time,
@@ -117,11 +138,8 @@ pub(super) struct Entry {
     /// When the next interim record is due.
     pub(super) interim: Option<Time>,
     timer: Option<Time>,
-    pub(super) user: Option<Arc<[u8]>>,
     pub(super) lease: Lease,
     pub(super) is_installed: bool,
-    /// Names the session in accounting records, in the next process, too.
-    pub(super) accounting: u64,
     /// How long it was open in processes before this one.
     pub(super) earlier: Duration,
     /// What it transferred before it was last installed.
@@ -130,26 +148,19 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(session: Session, place: Place, station: MacAddress, number: u16, now: Time) -> Entry {
+    pub(super) fn new(session: Session, identity: Identity, max_payload: u16, now: Time) -> Entry {
         Entry {
-            id: Id::new(0, 0),
+            identity,
             session,
-            place,
-            station,
-            number,
             cookie: 0,
-            line: None,
-            max_payload: PLAIN_PAYLOAD,
-            since: now,
+            max_payload,
             is_half_open: true,
             half_open_since: now,
             opened: None,
             interim: None,
             timer: None,
-            user: None,
             lease: Lease::default(),
             is_installed: false,
-            accounting: 0,
             earlier: Duration::ZERO,
             before: Traffic::default(),
             closing: None,
@@ -159,15 +170,6 @@ impl Entry {
     /// Time since the first network protocol came up, in whichever process; `None`: none has.
     pub(super) fn uptime(&self, now: Time) -> Option<Duration> {
         self.opened.map(|opened| now.saturating_sub(opened).saturating_add(self.earlier))
-    }
-
-    /// Empty while nobody has said who they are.
-    pub(super) fn user(&self) -> &[u8] {
-        self.user.as_deref().unwrap_or_default()
-    }
-
-    pub(super) fn user_of_record(&self) -> Arc<[u8]> {
-        self.user.clone().unwrap_or_else(|| Arc::from(&[][..]))
     }
 
     /// Longest IP packet to the host, bytes.
@@ -277,11 +279,11 @@ impl Table {
     pub(super) fn put(&mut self, mut entry: Entry) -> u32 {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         self.serial = self.serial.wrapping_add(1);
-        entry.id = Id::new(self.serial, slot);
+        entry.identity.id = Id::new(self.serial, slot);
         entry.is_half_open = true;
-        let (place, station, number) = (entry.place, entry.station, entry.number);
+        let (place, station, number) = (entry.identity.place, entry.identity.station, entry.identity.number);
         self.by_number.insert((place, number), slot);
-        self.by_station.0.insert(((place, station), entry.id));
+        self.by_station.0.insert(((place, station), entry.identity.id));
         let here = self.places.entry(place).or_default();
         here.sessions += 1;
         here.half_open += 1;
@@ -307,21 +309,21 @@ impl Table {
         self.set_half_open(slot, false);
         let entry = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
-        self.by_number.remove(&(entry.place, entry.number));
-        self.by_station.0.remove(&((entry.place, entry.station), entry.id));
-        if let Some(user) = &entry.user {
-            self.by_user.0.remove(&(user.clone(), entry.id));
+        self.by_number.remove(&(entry.identity.place, entry.identity.number));
+        self.by_station.0.remove(&((entry.identity.place, entry.identity.station), entry.identity.id));
+        if let Some(user) = &entry.identity.user {
+            self.by_user.0.remove(&(user.clone(), entry.identity.id));
         }
         if let Some(address) = entry.lease.address {
             self.by_address.remove(&address);
         }
-        if let Some(here) = self.places.get_mut(&entry.place) {
+        if let Some(here) = self.places.get_mut(&entry.identity.place) {
             here.sessions -= 1;
             if here.sessions == 0 {
-                self.places.remove(&entry.place);
+                self.places.remove(&entry.identity.place);
             }
         }
-        self.numbers.rest(now, entry.place, entry.number, entry.cookie);
+        self.numbers.rest(now, entry.identity.place, entry.identity.number, entry.cookie);
         Some(entry)
     }
 
@@ -331,7 +333,7 @@ impl Table {
             return;
         }
         entry.is_half_open = is_half_open;
-        let here = self.places.entry(entry.place).or_default();
+        let here = self.places.entry(entry.identity.place).or_default();
         for count in [&mut here.half_open, &mut self.half_open] {
             *count = if is_half_open { *count + 1 } else { *count - 1 };
         }
@@ -340,10 +342,10 @@ impl Table {
     /// Says whose session it is; it was nobody's.
     pub(super) fn set_user(&mut self, slot: u32, user: Arc<[u8]>) {
         if let Some(Some(entry)) = self.slots.get_mut(slot as usize)
-            && entry.user.is_none()
+            && entry.identity.user.is_none()
         {
-            entry.user = Some(user.clone());
-            self.by_user.0.insert((user, entry.id));
+            entry.identity.user = Some(user.clone());
+            self.by_user.0.insert((user, entry.identity.id));
         }
     }
 
@@ -367,7 +369,7 @@ impl Table {
 
     /// The slot of a session, if it is still there.
     pub(super) fn of_id(&self, id: Id) -> Option<u32> {
-        self.get(id.slot()).filter(|entry| entry.id == id).map(|_| id.slot())
+        self.get(id.slot()).filter(|entry| entry.identity.id == id).map(|_| id.slot())
     }
 
     pub(super) fn of_number(&self, place: &Place, number: u16) -> Option<u32> {
@@ -439,15 +441,18 @@ impl Table {
         assert_eq!(self.slots.len(), count + self.free.len());
         assert_eq!(self.half_open as usize, having(|entry| entry.is_half_open));
         assert_eq!(self.by_address.len(), having(|entry| entry.lease.address.is_some()));
-        assert_eq!(self.by_user.0.len(), having(|entry| entry.user.is_some()));
+        assert_eq!(self.by_user.0.len(), having(|entry| entry.identity.user.is_some()));
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
         for slot in self.slots() {
             let entry = self.get(slot).unwrap();
-            assert_eq!(self.of_id(entry.id), Some(slot));
-            assert_eq!(self.of_number(&entry.place, entry.number), Some(slot));
+            assert_eq!(self.of_id(entry.identity.id), Some(slot));
+            assert_eq!(self.of_number(&entry.identity.place, entry.identity.number), Some(slot));
             assert!(entry.lease.address.is_none_or(|address| self.of_address(address) == Some(slot)));
-            assert!(entry.user.is_none() || self.of_user(entry.user()).any(|of_user| of_user == slot));
+            assert!(
+                entry.identity.user.is_none()
+                    || self.of_user(entry.identity.user()).any(|of_user| of_user == slot)
+            );
         }
     }
 }

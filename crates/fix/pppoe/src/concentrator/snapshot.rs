@@ -11,7 +11,7 @@
 use super::accounting::{Ended, Event, Record, Traffic};
 use super::network::Network;
 use super::secrets::{Address, Subscriber};
-use super::sessions::{Entry, Lease};
+use super::sessions::{Entry, Id, Identity, Lease};
 use super::{Action, Concentrator, End, Installed, Step};
 use crate::Invalid;
 use crate::discovery::is_session;
@@ -86,9 +86,14 @@ struct Saved {
 
 impl Owner {
     fn of(entry: &Entry) -> Owner {
-        let Place { port, vlans } = entry.place;
+        let Place { port, vlans } = entry.identity.place;
         let tags = vlans.tags().map(|tag| (tag.tpid.0, tag.tci.vid())).collect();
-        Owner { port, tags, station: entry.station.0, number: entry.number }
+        Owner { port, tags, station: entry.identity.station.0, number: entry.identity.number }
+    }
+
+    fn identity(&self, id: Id, place: Place) -> Identity {
+        let (station, number) = (MacAddress(self.station), self.number);
+        Identity { id, place, station, number, user: None, line: None, accounting: 0 }
     }
 
     fn place(&self) -> Option<Place> {
@@ -99,9 +104,13 @@ impl Owner {
 }
 
 impl Saved {
-    fn line(&self) -> Option<Arc<Line>> {
-        let (circuit, remote) = self.line.clone()?;
-        Some(Arc::new(Line { circuit, remote }))
+    fn identity(&self, id: Id, place: Place) -> Identity {
+        Identity {
+            user: self.user.as_deref().map(Arc::from),
+            line: self.line.clone().map(|(circuit, remote)| Arc::new(Line { circuit, remote })),
+            accounting: self.accounting,
+            ..self.owner.identity(id, place)
+        }
     }
 }
 
@@ -114,15 +123,19 @@ impl Concentrator {
             match entry.session.handover().filter(|_| entry.closing.is_none()) {
                 Some(ppp) => snapshot.sessions.push(Saved {
                     owner: Owner::of(entry),
-                    line: entry.line.as_deref().map(|line| (line.circuit.clone(), line.remote.clone())),
-                    user: entry.user.as_deref().map(<[u8]>::to_vec),
+                    line: entry
+                        .identity
+                        .line
+                        .as_deref()
+                        .map(|line| (line.circuit.clone(), line.remote.clone())),
+                    user: entry.identity.user.as_deref().map(<[u8]>::to_vec),
                     max_payload: entry.max_payload,
                     uptime: entry.uptime(step.now).unwrap_or_default(),
                     local: self.config.local,
                     address: entry.lease.address,
                     prefix: entry.lease.prefix,
                     identifiers: entry.lease.identifiers,
-                    accounting: entry.accounting,
+                    accounting: entry.identity.accounting,
                     traffic: entry.traffic(step),
                     ppp,
                 }),
@@ -138,7 +151,7 @@ impl Concentrator {
             .table
             .entries()
             .filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
-        open.map(|entry| (entry.accounting, entry.traffic(step))).collect()
+        open.map(|entry| (entry.identity.accounting, entry.traffic(step))).collect()
     }
 
     /// What a data path has to carry that takes the place of the one that there was. What that has counted (`step` says it for
@@ -146,7 +159,7 @@ impl Concentrator {
     pub fn carried_anew(&mut self, step: &mut Step<'_>) -> Vec<Installed> {
         let installed = self.table.entries_mut().filter(|entry| entry.is_installed);
         let carried = installed.map(|entry| {
-            entry.before = entry.before + (step.traffic)(entry.id);
+            entry.before = entry.before + (step.traffic)(entry.identity.id);
             Installed::of(entry)
         });
         carried.collect()
@@ -157,11 +170,11 @@ impl Concentrator {
     pub fn settle(&mut self, counted: &[(u64, Traffic)], pending: &mut [Action]) {
         let counted: HashMap<u64, Traffic> = counted.iter().copied().collect();
         for entry in self.table.entries_mut() {
-            entry.before = counted.get(&entry.accounting).copied().unwrap_or(entry.before);
+            entry.before = counted.get(&entry.identity.accounting).copied().unwrap_or(entry.before);
         }
         for action in pending {
             if let Action::Account(record) = action
-                && let Some(traffic) = counted.get(&record.accounting)
+                && let Some(traffic) = counted.get(&record.identity.accounting)
             {
                 record.traffic = *traffic;
             }
@@ -236,14 +249,12 @@ impl Concentrator {
         let session = Session::resume(config, &saved.ppp, &grant, step.now, step.random);
         let session = session.ok_or("the PPP state that was handed over makes no sense")?;
         let lease = self.lease_again(user, subscriber, saved)?;
-        let mut entry = Entry::new(session, place, station, number, step.now);
-        entry.line = saved.line();
-        entry.max_payload = saved.max_payload;
+        let identity = Identity { user: None, ..saved.identity(self.table.no_slot(), place) };
+        let mut entry = Entry::new(session, identity, saved.max_payload, step.now);
         entry.opened = Some(step.now);
         entry.earlier = saved.uptime;
         entry.interim = self.config.interim.map(|every| step.now + every);
         entry.is_installed = true;
-        entry.accounting = saved.accounting;
         entry.before = saved.traffic;
         entry.lease = Lease { address: None, ..lease };
         let slot = self.table.put(entry);
@@ -322,9 +333,10 @@ impl Concentrator {
 
     /// Notifies the host of a session that is not continued, and writes its last record.
     fn lose(&mut self, step: &mut Step<'_>, place: Place, owner: &Owner, saved: Option<&Saved>, why: String) {
-        let (id, station, number) = (self.table.no_slot(), MacAddress(owner.station), owner.number);
+        let id = self.table.no_slot();
+        let identity = saved.map_or_else(|| owner.identity(id, place), |saved| saved.identity(id, place));
+        let (station, number) = (identity.station, identity.number);
         let cause = Ended::NotRestored(why);
-        let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();
         // A number in use is the session of the same number; it is not to be ended.
         if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
             let payload = padt(number, cause.for_host().as_deref());
@@ -333,27 +345,14 @@ impl Concentrator {
         if let Some(saved) = saved {
             step.actions.push(Action::Account(Box::new(Record {
                 event: Event::Stop(cause.clone()),
-                id,
-                accounting: saved.accounting,
-                user: Arc::from(user),
-                place,
-                station,
-                line: saved.line(),
-                number,
+                identity: identity.clone(),
                 address: saved.address,
                 prefix: saved.prefix,
                 uptime: saved.uptime,
                 traffic: saved.traffic,
             })));
         }
-        step.actions.push(Action::Ended(Box::new(End {
-            id,
-            place,
-            station,
-            number,
-            user: user.to_vec(),
-            cause,
-        })));
+        step.actions.push(Action::Ended(Box::new(End { identity, cause })));
     }
 }
 

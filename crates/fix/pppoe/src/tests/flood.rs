@@ -327,7 +327,13 @@ fn guesses_in_sessions_that_are_open_already_are_held_off() {
 }
 
 fn session_of(world: &World, station: MacAddress) -> Id {
-    world.concentrator.sessions(world.now).find(|session| session.station == station).unwrap().id
+    world
+        .concentrator
+        .sessions(world.now)
+        .find(|session| session.identity.station == station)
+        .unwrap()
+        .identity
+        .id
 }
 
 proptest! {

@@ -40,18 +40,21 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(installed.ipv4, Some(([10, 0, 0, 1].into(), [10, 0, 0, 2].into())));
     assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f::/64");
     assert_eq!(installed.ipv6.unwrap().0, 1);
-    assert_eq!((&*installed.user, installed.mtu, installed.place), (&b"alice"[..], 1492, place(100, 0)));
-    assert_eq!(Some(installed.number), world.hosts[alice].number());
+    assert_eq!(
+        (installed.identity.user(), installed.mtu, installed.identity.place),
+        (&b"alice"[..], 1492, place(100, 0))
+    );
+    assert_eq!(Some(installed.identity.number), world.hosts[alice].number());
     let ipv4 = world.hosts[alice].ipv4().unwrap();
     assert_eq!((ipv4.local, ipv4.peer), ([10, 0, 0, 2].into(), Some([10, 0, 0, 1].into())));
     assert_eq!(ipv4.dns[0], Some([9, 9, 9, 9].into()));
     let listed: Vec<_> = world.concentrator.sessions(world.now).collect();
     assert_eq!(
-        (listed[0].phase, listed[0].user, listed[0].address),
+        (listed[0].phase, listed[0].identity.user(), listed[0].lease.address),
         (Phase::Open, &b"alice"[..], Some(ipv4.local))
     );
-    assert!(listed[0].uptime.unwrap() > seconds(1) && listed[0].age >= listed[0].uptime.unwrap());
-    let id = listed[0].id;
+    assert!(listed[0].uptime.unwrap() > seconds(1));
+    let id = listed[0].identity.id;
     let traffic = Traffic { received_octets: 10, received_packets: 1, sent_octets: 2000, sent_packets: 2 };
     world.traffic.insert(id, traffic);
     world.run(seconds(130));
@@ -67,7 +70,9 @@ fn a_session_comes_up_is_accounted_and_goes() {
         ),
         "{events:?}"
     );
-    assert!(world.records.iter().all(|record| record.accounting == world.records[0].accounting));
+    assert!(
+        world.records.iter().all(|record| record.identity.accounting == world.records[0].identity.accounting)
+    );
     assert_eq!(world.records[3].uptime.as_secs() / 10, 13);
     assert!(
         world.concentrator.is_empty()
@@ -158,7 +163,7 @@ fn the_same_user_again_takes_over_or_is_refused() {
 #[test]
 fn an_operator_disconnects_by_name_address_and_id() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
-    let id = world.installed_of("dave").id;
+    let id = world.installed_of("dave").identity.id;
     let prefix = world.installed_of("carol").prefix.unwrap();
     for (target, count) in [
         (Target::User(b"nobody"), 0),
@@ -223,7 +228,7 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("eve", "e")]);
     let [alice, bob, dave, eve] = ["alice", "bob", "dave", "eve"].map(|user| {
         let installed = world.installed_of(user);
-        (installed.id, installed.ipv4.unwrap().1)
+        (installed.identity.id, installed.ipv4.unwrap().1)
     });
     // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
     let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
@@ -296,7 +301,7 @@ fn a_line_is_known_by_its_identification() {
     let padr = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
     ask(OWN, padr.tag(TagType::VENDOR_SPECIFIC, line));
     let listed = world.concentrator.sessions(world.now).next().unwrap();
-    assert_eq!(listed.line.unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
+    assert_eq!(listed.identity.line.as_ref().unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
 }
 
 #[test]

@@ -72,14 +72,14 @@ fn every_session_comes_up_or_ends_with_a_reason() {
         assert_eq!(world.concentrator.len(), HOSTS as usize);
         assert!(world.concentrator.sessions(world.now).all(|session| session.phase == Phase::Open));
         for host in &world.hosts {
-            let installed = world.installed.values().find(|installed| installed.station == host.mac);
+            let installed = world.installed.values().find(|installed| installed.identity.station == host.mac);
             let installed = installed.unwrap_or_else(|| panic!("{} is not installed", host.user));
             let (ipv4, local) = (installed.ipv4, host.ipv4().map(|ipv4| ipv4.local));
             // The host whose protocol was ended in its name does not learn of it when the answer is lost; and when all answers to
             // ten requests are, the host gives up a protocol that is up at the other end.
             let agrees = ipv4.is_none() || ipv4.map(|(_, address)| address) == local;
             assert!(agrees || host.has_given_up_ipv4(), "{} {ipv4:?} {local:?}", host.user);
-            assert_eq!(Some(installed.number), host.number());
+            assert_eq!(Some(installed.identity.number), host.number());
         }
 
         // Everybody dies at once.

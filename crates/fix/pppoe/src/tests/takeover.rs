@@ -2,7 +2,7 @@
 
 use super::world::{Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{Config, Installed, Restored, Snapshot};
+use crate::concentrator::{Config, Identity, Installed, Restored, Snapshot};
 use crate::discovery::message::Message;
 use crate::session::Method;
 use std::collections::BTreeMap;
@@ -38,13 +38,22 @@ fn restart(world: &mut World, config: Config, users: &str) -> Restored {
 #[test]
 fn subscribers_do_not_notice_a_restart() {
     let mut world = world();
-    let alice = world.installed_of("alice").id;
+    let alice = world.installed_of("alice").identity.id;
     let traffic = Traffic { received_octets: 5, received_packets: 1, sent_octets: 7, sent_packets: 2 };
     world.traffic.insert(alice, traffic);
     // But for their ids.
     let numbered = |world: &World| -> BTreeMap<u16, Installed> {
         let id = "0".parse().unwrap();
-        world.installed.values().map(|one| (one.number, Installed { id, ..one.clone() })).collect()
+        world
+            .installed
+            .values()
+            .map(|one| {
+                (
+                    one.identity.number,
+                    Installed { identity: Identity { id, ..one.identity.clone() }, ..one.clone() },
+                )
+            })
+            .collect()
     };
     let expected = numbered(&world);
     assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0 });
@@ -52,7 +61,7 @@ fn subscribers_do_not_notice_a_restart() {
     assert_eq!(expected.len(), 4);
     assert!(world.sent.is_empty(), "nobody is told anything");
     world.check();
-    let traffic_now = world.installed_of("alice").id;
+    let traffic_now = world.installed_of("alice").identity.id;
     world.traffic.insert(traffic_now, traffic);
     world.run(seconds(300));
     assert_eq!((world.up(), world.ends.len()), (4, 0), "the echoes of both ends are answered");
@@ -68,11 +77,12 @@ fn subscribers_do_not_notice_a_restart() {
     let stop = world
         .records
         .iter()
-        .find(|record| &*record.user == b"alice" && matches!(record.event, Event::Stop(_)));
+        .find(|record| record.identity.user() == b"alice" && matches!(record.event, Event::Stop(_)));
     assert_eq!(stop.unwrap().traffic, traffic + traffic);
     assert!(stop.unwrap().uptime > seconds(304));
-    let accounting = world.records.iter().find(|record| &*record.user == b"alice").unwrap().accounting;
-    assert_eq!(stop.unwrap().accounting, accounting);
+    let accounting =
+        world.records.iter().find(|record| record.identity.user() == b"alice").unwrap().identity.accounting;
+    assert_eq!(stop.unwrap().identity.accounting, accounting);
     world.check();
     world.connect(0);
     world.run(seconds(3));
@@ -90,8 +100,11 @@ fn what_cannot_go_on_is_told_and_accounted() {
     let dave = world.installed_of("dave").ipv4.unwrap().1;
     let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
     assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });
-    let mut ends: Vec<_> =
-        world.ends.iter().map(|end| (String::from_utf8_lossy(&end.user), end.cause.clone())).collect();
+    let mut ends: Vec<_> = world
+        .ends
+        .iter()
+        .map(|end| (String::from_utf8_lossy(end.identity.user()), end.cause.clone()))
+        .collect();
     ends.sort_by_key(|(user, _)| user.clone());
     let expected = [
         ("", "the session was still being set up".to_owned()),
@@ -195,12 +208,12 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
         sent_packets: count,
     };
     for (user, count) in [("alice", 1), ("bob", 2)] {
-        let id = world.installed_of(user).id;
+        let id = world.installed_of(user).identity.id;
         world.traffic.insert(id, traffic(count));
     }
     let snapshot = world.act(|concentrator, step| concentrator.snapshot(step));
     for (user, count) in [("alice", 5), ("bob", 7)] {
-        let id = world.installed_of(user).id;
+        let id = world.installed_of(user).identity.id;
         world.traffic.insert(id, traffic(count));
     }
     let counted = world.act(|concentrator, step| concentrator.counted(step));
@@ -212,11 +225,12 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
         assert_eq!(restored, Restored { sessions: 3, ended: 1 });
         concentrator.settle(&counted, step.actions);
     });
-    let alice = world.installed_of("alice").id;
+    let alice = world.installed_of("alice").identity.id;
     world.traffic.insert(alice, traffic(3));
     world.act(|concentrator, step| concentrator.shut_down(step));
     let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
-    let stops: Vec<_> = stops.map(|record| (String::from_utf8_lossy(&record.user), record.traffic)).collect();
+    let stops: Vec<_> =
+        stops.map(|record| (String::from_utf8_lossy(record.identity.user()), record.traffic)).collect();
     let of = |user: &str| {
         stops.iter().filter(|(of, _)| of == user).map(|(_, traffic)| *traffic).collect::<Vec<_>>()
     };
@@ -231,17 +245,17 @@ fn what_a_former_data_path_has_counted_is_kept() {
     let traffic = |count| Traffic { received_octets: count, sent_packets: count, ..Traffic::default() };
     let before: Vec<_> = world.installed.values().cloned().collect();
     for (number, installed) in (1..).zip(&before) {
-        world.traffic.insert(installed.id, traffic(number));
+        world.traffic.insert(installed.identity.id, traffic(number));
     }
     let mut again = world.act(|concentrator, step| concentrator.carried_anew(step));
-    again.sort_by_key(|installed| before.iter().position(|one| one.id == installed.id));
+    again.sort_by_key(|installed| before.iter().position(|one| one.identity.id == installed.identity.id));
     assert_eq!(
-        again.iter().map(|one| (one.id, one.ipv4)).collect::<Vec<_>>(),
-        before.iter().map(|one| (one.id, one.ipv4)).collect::<Vec<_>>()
+        again.iter().map(|one| (one.identity.id, one.ipv4)).collect::<Vec<_>>(),
+        before.iter().map(|one| (one.identity.id, one.ipv4)).collect::<Vec<_>>()
     );
     // The new one begins at nothing.
     for installed in &before {
-        world.traffic.insert(installed.id, traffic(100));
+        world.traffic.insert(installed.identity.id, traffic(100));
     }
     world.act(|concentrator, step| concentrator.shut_down(step));
     let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));

@@ -289,7 +289,7 @@ impl World {
                 }
                 Action::Installed(installed) => {
                     assert!(installed.ipv4.is_some() || installed.ipv6.is_some());
-                    self.installed.insert(installed.id, *installed);
+                    self.installed.insert(installed.identity.id, *installed);
                 }
                 Action::Removed(id) => {
                     assert!(self.installed.remove(&id).is_some(), "{id} is removed and was not there");
@@ -297,7 +297,10 @@ impl World {
                 }
                 Action::Account(record) => self.records.push(*record),
                 Action::Ended(end) => {
-                    assert!(!self.installed.contains_key(&end.id), "{end:?} is over and still installed");
+                    assert!(
+                        !self.installed.contains_key(&end.identity.id),
+                        "{end:?} is over and still installed"
+                    );
                     assert!(!end.cause.to_string().is_empty());
                     self.ends.push(*end);
                 }
@@ -437,7 +440,7 @@ impl World {
         }
         let listed: Vec<_> = self.concentrator.sessions(self.now).collect();
         assert_eq!(listed.len(), self.concentrator.len());
-        assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.id == *id)));
+        assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.identity.id == *id)));
         let count =
             |wanted: fn(&Event) -> bool| self.records.iter().filter(|record| wanted(&record.event)).count();
         let open = listed.iter().filter(|session| session.uptime.is_some()).count();
@@ -455,6 +458,6 @@ impl World {
     /// What the data path has of a user's session.
     pub fn installed_of(&self, user: &str) -> Installed {
         let mut all = self.installed.values();
-        all.find(|installed| *installed.user == *user.as_bytes()).expect("installed").clone()
+        all.find(|installed| *installed.identity.user() == *user.as_bytes()).expect("installed").clone()
     }
 }
