@@ -220,7 +220,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
     }
     if let Some(sample) = check.sample.filter(|sample| sample.frames > 0) {
         let text = format!(
-            "sample of {:.1} s: {}, {}; dealt by inner flow worth {:.1} evenly used CPUs",
+            "sample of {:.1} s: {}, {}; distributed by inner flow: equivalent to {:.1} evenly loaded CPUs",
             sample.seconds,
             format::plural(sample.frames, "frame"),
             format::plural(sample.flows, "flow"),

@@ -170,7 +170,7 @@ pub struct QueueRow {
 pub struct Imbalance {
     /// The largest part over the mean: 1 is even. 0 where there is nothing to distribute.
     pub max_over_mean: f64,
-    /// 1/Σ share²: how many evenly used parts it is worth.
+    /// 1/Σ share²: equivalent number of evenly loaded parts.
     pub effective_queues: f64,
 }
 

@@ -127,7 +127,7 @@ pub struct SampleRow {
     pub seconds: f64,
     /// Flows, each direction counted.
     pub flows: u64,
-    /// How many evenly used CPUs they are worth when dealt by the inner flow.
+    /// Equivalent number of evenly loaded CPUs, distributed by inner flow.
     pub worth: f64,
 }
 

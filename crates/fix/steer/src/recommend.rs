@@ -115,7 +115,7 @@ pub struct Evidence {
     pub frames: Option<u64>,
     /// Part of the sampled IP frames whose class would be steered; `None`: no sample.
     pub steerable: Option<f64>,
-    /// How many evenly used CPUs the flows of the sample are worth when dealt; `None`: no sample, or a small one.
+    /// Equivalent number of evenly loaded CPUs, the sample's flows distributed; `None`: no sample, or a small one.
     pub worth: Option<f64>,
     pub selected: bool,
     pub native: Option<bool>,

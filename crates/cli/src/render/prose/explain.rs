@@ -40,7 +40,7 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
     let known = |partly: bool| if partly { " of those whose queue is known" } else { "" };
     let spread = || {
         format!(
-            "over {} CPUs the busiest would take {:.2} times the mean ({:.1} CPUs' worth)",
+            "over {} CPUs the busiest would take {:.2} times the mean (equivalent to {:.1} evenly loaded CPUs)",
             steered.cpus, steered.max_over_mean, steered.effective_queues
         )
     };
@@ -127,8 +127,8 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
         Statement::SpreadInSoftware => {
             let mask = (1u128 << u32::from(steered.cpus.min(64))) - 1;
             format!(
-                "Linux can spread them today: before the busy CPU has made packets of them (rxlane steer check IFACE says \
-                 whether that works and pays there), or, without a program, after that (RPS): for every receive queue N, \
+                "Linux can spread them today: before the skb is allocated (rxlane steer check IFACE says whether that works \
+                 and pays there), or, without a program, after that (RPS): for every receive queue N, \
                  echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus; without the bit of the CPU that serves the \
                  queue it is often better"
             )
