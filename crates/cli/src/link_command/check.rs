@@ -15,7 +15,7 @@ use serde::Serialize;
 use service::Kind;
 use std::io;
 use std::time::Duration;
-use steer::look::{Look, look};
+use steer::observation::{Observation, observe};
 use wire::IpVersion;
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
@@ -96,8 +96,8 @@ impl CheckArguments {
         let parent = find_parent(self.line.parent())?;
         Framing::new(&encapsulation, parent.mac.unwrap_or_default()).map_err(|error| anyhow!("{error}"))?;
         let name = self.line.parent().parse().map_err(|error| anyhow!("{error}"))?;
-        let Look { snapshot, .. } =
-            look(&name, Duration::ZERO, &mut |_| ()).map_err(|error| Lacks(error.to_string()))?;
+        let Observation { snapshot, .. } =
+            observe(&name, Duration::ZERO, &mut |_| ()).map_err(|error| Lacks(error.to_string()))?;
         let mtu = self.line.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &encapsulation));
         let (envelope, unsure) = Envelope::of(&parent.name, &self.state.records());
         let mut stands: Vec<Fact> = unsure.into_iter().collect();

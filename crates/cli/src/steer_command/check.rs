@@ -15,7 +15,7 @@ use steer::classes::ClassRow;
 use steer::error::Error;
 use steer::facts::Level;
 use steer::recommend::Answer;
-use steer::{check, look, status, up};
+use steer::{check, expected, observation, status, up};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -50,7 +50,7 @@ impl CheckArguments {
         let mut arguments = self.request;
         arguments.interface = physical::meant(&arguments.interface, &self.state.folder())?;
         let checked = arguments.request().and_then(|request| {
-            Ok((with_progress(|progress| look(&request, self.seconds, progress))?, request))
+            Ok((with_progress(|progress| observe(&request, self.seconds, progress))?, request))
         });
         let (mut check, request) = checked?;
         if check.steered {
@@ -67,15 +67,17 @@ impl CheckArguments {
     }
 }
 
-fn look(
+fn observe(
     request: &Request,
     interval: Duration,
     progress: &mut dyn FnMut(host::live::Progress),
 ) -> Result<Check, Error> {
     let name = request.interface.parse()?;
     let (_, known): (_, Known) = up::known(&name)?;
-    let look = look::look(&name, interval, progress)?;
-    let mut check = check::check(request, &look, &known)?.check;
+    let observation = observation::observe(&name, interval, progress)?;
+    let checked = check::check(request, &observation, &known)?;
+    let expected = expected::expected(request, &observation, &known, &checked)?;
+    let mut check = Check { expected, ..checked.check };
     prose::complete(&mut check);
     Ok(check)
 }

@@ -1,7 +1,7 @@
 //! Taking an envelope down: the MTU first, then the program, then what is left of either.
 //!
-//! Works whatever became of the process that put it up, at whatever moment it was killed, and also where the interface is
-//! gone: then its pins and notes are removed, and its MTU went with it.
+//! Works even if the process that put it up was killed, at any moment, and also where the interface was
+//! removed: then its pins and notes are removed, and its MTU went with it.
 
 use crate::{Error, place};
 use host::setting::{InterfaceName, Setting, Tree};
@@ -49,18 +49,18 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     } else if dead.is_empty() && !place::is_noted(name, records) {
         return Err(named::nowhere(Family::Envelope, name, records).into());
     }
-    let _turn = records.work()?;
+    let _lock = records.work()?;
     undo(name, interface, &dead, records)
 }
 
-/// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone stays
+/// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone remains
 /// recorded, for `down`.
 pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     let instances = &Instances::new(Kind::Envelope, records.state().clone())?;
     if interrupted(instances)?.is_empty() {
         return Ok(Vec::new());
     }
-    let _turn = records.work()?;
+    let _lock = records.work()?;
     let again = |name: &String| -> Result<String, Error> {
         let dead = named::dead(Family::Envelope, name)?;
         let interface = named::named(Family::Envelope, name)?.interface;
@@ -75,7 +75,7 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     Ok(interrupted(instances)?.iter().filter_map(|name| again(name).ok()).collect())
 }
 
-/// The turn is held.
+/// The lock is held.
 fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Records) -> Result<Down, Error> {
     let mut down = Down { interface: name.to_owned(), ..Down::default() };
     let mut found = !dead.is_empty();
@@ -164,7 +164,7 @@ fn restore(
     }
     if let Some(journal) = &mut journal {
         for entry in &noted {
-            // Somebody else's value has taken its place, which has been told.
+            // Somebody else's value has taken its place, which has been reported.
             if !journal.settle(entry.number, &name)? {
                 journal.forget(entry.number)?;
             }

@@ -6,7 +6,7 @@
 //!   off: at no moment does a longer payload get in than before.
 //! * The program's pins say what the MTU was and what it was raised by; the journal holds the change of the MTU before it
 //!   is made. From either of them [`down()`] restores it, whichever process was killed at whichever moment. What somebody
-//!   else has made of the MTU since is left alone and told; where the MTU cannot be put back, the program stays.
+//!   else has made of the MTU since is left unchanged and reported; where the MTU cannot be put back, the program stays.
 //! * An MTU that was raised by an envelope is never taken for that of the interface: where the program went without
 //!   `down`, [`up()`] refuses.
 //!

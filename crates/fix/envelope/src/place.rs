@@ -22,11 +22,11 @@ pub(super) fn orphans(journal: &Journal, name: &str) -> Vec<u64> {
     if xdp::away(Family::Envelope, name, here).is_some() {
         return Vec::new();
     }
-    let is_gone = |entry: &&Entry| {
+    let is_removed = |entry: &&Entry| {
         let is_its = entry.by == by(name) && entry.namespace == here;
         is_its && entry.index.is_none_or(|index| named::name_of(index).is_none())
     };
-    journal.entries().iter().filter(is_gone).map(|entry| entry.number).collect()
+    journal.entries().iter().filter(is_removed).map(|entry| entry.number).collect()
 }
 
 /// Whether an interface of that name which is no more has entries. Without root the journal is closed: then `false`.

@@ -1,4 +1,4 @@
-//! Putting an envelope on an interface: everything is resolved first, shown if asked, and only then done.
+//! Putting an envelope on an interface: everything is resolved first, shown on request, and only then done.
 
 use crate::{Error, by, place};
 use host::setting::{InterfaceName, Setting};
@@ -84,7 +84,7 @@ pub fn resolve(request: &Request, records: &Records) -> Result<Resolved, Error> 
 /// program is on (`netif_elide_gro()` in include/linux/netdevice.h).
 const UNCUT: [&str; 3] = ["veth", "virtio_net", "tun"];
 
-/// An envelope is a matter of the device by which frames come in with all their headers.
+/// An envelope is a matter of the device on which frames arrive with all their headers.
 fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error> {
     let name = &interface.name;
     if !described.is_ethernet {
@@ -141,7 +141,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     let Resolved { plan, setting, driver, .. } = resolved;
     // The loader knows best which privileges are missing.
     envelope::check(plan)?;
-    let _turn = records.work()?;
+    let _lock = records.work()?;
     let instances = Instances::new(Kind::Envelope, records.state().clone())?;
     stale_namespaces::clear(records);
     let interface = &plan.interface;

@@ -42,7 +42,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// How its line begins, by which it is told from other answers.
+    /// How its line begins, by which it is distinguished from other answers.
     const BEGINNING: &str = "{\"refused\":";
 
     pub fn line(why: &str) -> String {

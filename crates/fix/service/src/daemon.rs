@@ -25,7 +25,7 @@ const LONGEST_SECRET: usize = 1024;
 /// How a daemon begins its life in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// With what was asked for.
+    /// With what was requested.
     Up,
     /// Without it as yet, after a try that failed.
     Trying,
@@ -58,7 +58,7 @@ pub enum DaemonError {
     Leave(io::Error),
 }
 
-/// Starts the daemon, with the arguments of this process, and waits until what was asked for is up or is known not to come.
+/// Starts the daemon, with the arguments of this process, and waits until what was requested is up or is known not to come.
 /// `secret` is handed over through the pair, where nobody else sees it ([`secret`]).
 pub fn start(secret: &[u8]) -> Result<Started, DaemonError> {
     let (mut own, other) = UnixStream::pair().map_err(DaemonError::Start)?;
@@ -135,7 +135,7 @@ impl Leaving {
     ///
     /// # Errors
     ///
-    /// The caller is gone, and nobody knows of this process.
+    /// The caller has ended, and nobody knows of this process.
     pub fn leave(self, ready: Ready, lines: &mut LineWriter) -> Result<Option<Log>, DaemonError> {
         let Leaving { mut caller, nothing, log, lines: next } = self;
         std::mem::replace(lines, next).finish();

@@ -45,9 +45,9 @@ mod tests {
     fn what_can_be_read_or_has_ended_is_ready() {
         let (silent, _silent) = io::pipe().expect("a pipe");
         let (full, mut writer) = io::pipe().expect("a pipe");
-        let (ended, gone) = io::pipe().expect("a pipe");
+        let (ended, other) = io::pipe().expect("a pipe");
         writer.write_all(b"x").expect("written");
-        drop(gone);
+        drop(other);
         let sources = [Some(silent.as_fd()), None, Some(full.as_fd()), Some(ended.as_fd())];
         assert_eq!(ready(sources, None).expect("polled"), [false, false, true, true]);
         assert_eq!(ready([Some(silent.as_fd()), None], Some(Duration::ZERO)).expect("polled"), [false; 2]);

@@ -122,7 +122,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// As [`Setting::apply`]: the setting is what it was before, or, where even that failed, the entry stays in the
+    /// As [`Setting::apply`]: the setting is what it was before, or, where even that failed, the entry remains in the
     /// journal. Or the journal cannot be written: before the change, nothing was changed; after it, the change is
     /// noted as one that was interrupted, and [`Journal::undo`] takes it back.
     pub fn apply(&mut self, setting: &Setting, by: &str) -> Result<Applied, Error> {
@@ -199,7 +199,7 @@ impl Journal {
         Ok(is_back)
     }
 
-    /// Strikes an entry whose interface is gone for good.
+    /// Strikes an entry whose interface was removed for good.
     pub fn forget(&mut self, number: u64) -> Result<(), Error> {
         self.strike(&Record::Dropped { number }, number)?;
         self.remove_when_empty()

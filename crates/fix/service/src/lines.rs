@@ -276,22 +276,22 @@ mod tests {
         assert!(lost > 0 && written.len() + lost == all, "{} written, {lost} lost", written.len());
     }
 
-    /// A disk with room for so many bytes.
+    /// A disk with space for so many bytes.
     struct Disk {
         text: Vec<u8>,
-        room: usize,
+        space: usize,
         writes: usize,
     }
 
     impl Write for Disk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.writes += 1;
-            let count = bytes.len().min(self.room);
+            let count = bytes.len().min(self.space);
             if count == 0 {
                 return Err(ErrorKind::StorageFull.into());
             }
             self.text.extend(bytes.iter().take(count));
-            self.room -= count;
+            self.space -= count;
             Ok(count)
         }
 
@@ -302,18 +302,18 @@ mod tests {
 
     #[test]
     fn what_a_full_disk_took_of_a_line_is_not_continued_by_another() {
-        // Room for all of the first line and so much of the second, and a third when there is room again.
-        for (room, expected) in
+        // Space for all of the first line and so much of the second, and a third when there is space again.
+        for (space, expected) in
             [(4, "one\nthree\n"), (5, "one\nt\nthree\n"), (7, "one\ntwo\nthree\n"), (8, "one\ntwo\nthree\n")]
         {
-            let mut lines = WholeLines::new(Disk { text: Vec::new(), room, writes: 0 });
+            let mut lines = WholeLines::new(Disk { text: Vec::new(), space, writes: 0 });
             lines.add("one\n").expect("room");
             assert_eq!(lines.file.writes, 1);
-            assert_eq!(lines.add("two\n").is_ok(), room == 8);
+            assert_eq!(lines.add("two\n").is_ok(), space == 8);
             assert!(lines.add("four\n").is_err(), "no room yet");
-            lines.file.room = 100;
+            lines.file.space = 100;
             lines.add("three\n").expect("room");
-            assert_eq!(String::from_utf8_lossy(&lines.file.text), expected, "{room}");
+            assert_eq!(String::from_utf8_lossy(&lines.file.text), expected, "{space}");
         }
     }
 

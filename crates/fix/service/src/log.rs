@@ -4,7 +4,7 @@
 //!
 //! * Everything that the process writes to standard output and standard error is in the file, or counted there as missing.
 //! * A file that takes nothing (a full disk) holds nobody up. [`failure`] says so for as long as that is so, for `status` and the
-//!   service manager; when there is room again, the number of missing lines is written where they would stand.
+//!   service manager; when there is space again, the number of missing lines is written where they would stand.
 
 use crate::lines::WholeLines;
 use format::utc;

@@ -35,12 +35,12 @@ fn lack(needed: u64, limit: Option<u64>) -> String {
 
 /// Sees that this process can have so many bytes more.
 pub fn expect(bytes: usize) -> Result<(), MemoryError> {
-    let mut room: Vec<u8> = Vec::new();
+    let mut reserve: Vec<u8> = Vec::new();
     // Without the box the compiler leaves out what nobody uses, and finds memory without end.
-    black_box(&mut room)
+    black_box(&mut reserve)
         .try_reserve_exact(bytes)
         .map_err(|_| MemoryError { needed: bytes as u64, limit: getrlimit(Resource::As).current })?;
-    black_box(&room);
+    black_box(&reserve);
     Ok(())
 }
 

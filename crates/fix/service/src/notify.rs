@@ -1,4 +1,4 @@
-//! What the service manager hears (sd_notify(3)), where `NOTIFY_SOCKET` names one. One that is gone need not be told, so
+//! What the service manager hears (sd_notify(3)), where `NOTIFY_SOCKET` names one. One that has ended need not know, so
 //! nobody has to look at the results.
 
 use sd_notify::{NotifyState, notify};

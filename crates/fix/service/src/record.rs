@@ -145,7 +145,7 @@ impl Live {
     pub fn write(&mut self, record: &impl Serialize) -> Result<(), StateError> {
         let text = text(record);
         self.overwrite(&text).map_err(|error| {
-            // On a full disk there is room for what was there before.
+            // On a full disk there is space for what was there before.
             let _ = self.overwrite(&self.text);
             StateError::file("write", &self.path)(error)
         })?;
@@ -216,17 +216,17 @@ fn lock(state: &StateDir, path: &Path, patience: Duration) -> Result<Lock, Recor
     }
 }
 
-/// The turn to bring something up or take it down, which one process has at a time.
+/// The lock to bring something up or take it down, which one process has at a time.
 #[derive(Debug)]
-pub struct Turn {
+pub struct ChangeLock {
     _lock: Lock,
 }
 
-impl Turn {
+impl ChangeLock {
     /// Waits for it, for as long as a slow driver takes.
-    pub fn wait(state: &StateDir) -> Result<Turn, RecordError> {
+    pub fn wait(state: &StateDir) -> Result<ChangeLock, RecordError> {
         const PATIENCE: Duration = Duration::from_secs(60);
-        Ok(Turn { _lock: lock(state, &state.path().join("turn"), PATIENCE)? })
+        Ok(ChangeLock { _lock: lock(state, &state.path().join("turn"), PATIENCE)? })
     }
 }
 
@@ -351,15 +351,15 @@ mod tests {
     }
 
     #[test]
-    fn one_has_the_turn_at_a_time() {
+    fn one_has_the_lock_at_a_time() {
         let (_folder, instances) = place();
         let state = instances.state();
-        let turn = Turn::wait(state).expect("free");
+        let first = ChangeLock::wait(state).expect("free");
         assert!(matches!(lock(state, &state.path().join("turn"), Duration::ZERO), Err(RecordError::Busy(_))));
         thread::scope(|scope| {
-            let second = scope.spawn(|| Turn::wait(state).map(drop));
-            drop(turn);
-            second.join().expect("no panic").expect("its turn");
+            let second = scope.spawn(|| ChangeLock::wait(state).map(drop));
+            drop(first);
+            second.join().expect("no panic").expect("free");
         });
     }
 }

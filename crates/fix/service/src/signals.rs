@@ -12,7 +12,7 @@ use std::thread;
 /// What SIGHUP means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HangUp {
-    /// The terminal is gone: the end, unless the caller ignores it, as nohup(1) does.
+    /// The terminal was closed: the end, unless the caller ignores it, as nohup(1) does.
     Ends,
     /// Something else: a process in the background has no terminal.
     Other,

@@ -1,4 +1,4 @@
-//! A process that stays in the background: started, and waited for until it says that it works.
+//! A process in the background: started, and waited for until it says that it works.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,9 +1,9 @@
 //! What `up` would do on an interface, whether it could, and whether it is worth it.
 
 use crate::classes::{self, Choice, ClassRow};
-use crate::expected::{Expected, expected};
+use crate::expected::Expected;
 use crate::facts::{self, Fact, Input, Level, Tagged};
-use crate::look::{Look, Sampled};
+use crate::observation::{Observation, Sampled};
 use crate::plan::{self, LeftOut, Plan, PlanError};
 use crate::receiving;
 use crate::recommend::{self, Answer, BusiestCpu, Costs, Evidence, Recommendation};
@@ -46,23 +46,23 @@ pub struct Check {
     pub profile: Option<String>,
     pub possible: bool,
     pub steered: bool,
-    /// How steering stands, where it is steered and that was asked for.
+    /// How steering stands, where it is steered and that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// Frames that came in during the look; `None`: not counted twice.
+    /// Frames that arrived during the observation; `None`: not counted twice.
     pub frames: Option<u64>,
     /// One fact after the other, those that stop steering first.
     pub facts: Vec<Fact>,
     pub queues: Vec<QueueRow>,
     pub classes: Vec<ClassRow>,
     pub receiving: Vec<ReceivingRow>,
-    /// CPUs that `up` would steer to; empty where the CPUs asked for cannot be had.
+    /// CPUs that `up` would steer to; empty where the requested CPUs cannot be had.
     pub targets: Vec<TargetRow>,
     pub left_out: Vec<LeftOutRow>,
     pub sample: Option<SampleRow>,
     pub remarks: Vec<String>,
     pub recommendation: Recommendation,
-    /// What the model expects RPS and steering to bring; `None` where it cannot be asked, or frames are steered.
+    /// What the model expects RPS and steering to bring; `None` where it was not computed, is unknown, or frames are steered.
     pub expected: Option<Expected>,
 }
 
@@ -92,7 +92,7 @@ pub struct QueueRow {
     pub per_second: Option<f64>,
     /// Its vector as `/proc/interrupts` names it.
     pub vector: Option<String>,
-    /// The CPUs of the vector: those that took its interrupts during the look, else those that it may go to.
+    /// The CPUs of the vector: those that took its interrupts during the observation, else those that it may go to.
     pub cpus: Vec<u32>,
 }
 
@@ -101,7 +101,7 @@ pub struct ReceivingRow {
     pub cpu: u32,
     /// Its part of the frames, 0 to 1.
     pub share: f64,
-    /// Idle time during the look, per cent.
+    /// Idle time during the observation, per cent.
     pub idle: Option<f64>,
     /// Time spent on interrupts, soft ones included, per cent.
     pub receiving: Option<f64>,
@@ -138,6 +138,8 @@ pub struct Checked {
     pub classes: u32,
     /// What strips tags on the device now, as `ethtool -K` calls it.
     pub stripping: Vec<&'static str>,
+    /// What the recommendation follows from.
+    pub evidence: Evidence,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -146,62 +148,49 @@ pub enum Error {
     #[error(transparent)]
     Profile(#[from] nic::FileError),
     #[error(
-        "the look did not show {0}: it was removed meanwhile, or its name has characters that rxlane does not take \
+        "{0} is not among the interfaces that were read: it was removed meanwhile, or its name has characters that rxlane does not take \
          (a shell would run them); then give it another (ip link set dev NAME name NEW)"
     )]
-    Untold(String),
+    NotListed(String),
 }
 
 /// Sampled frames below which the number of their flows says nothing.
 const ENOUGH: u64 = 1000;
 
-/// Everything but what spreading would bring ([`Check::expected`]), which takes a simulation.
-pub(crate) fn resolve(request: &Request, look: &Look, known: &Known) -> Result<Checked, Error> {
-    assess(request, look, known, false)
-}
-
-pub fn check(request: &Request, look: &Look, known: &Known) -> Result<Checked, Error> {
-    assess(request, look, known, true)
-}
-
-fn assess(request: &Request, look: &Look, known: &Known, simulate: bool) -> Result<Checked, Error> {
-    let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&request.interface))?;
-    let interface = look
+/// Everything but [`Check::expected`], which takes a simulation ([`expected`](crate::expected::expected)).
+pub fn check(request: &Request, observation: &Observation, known: &Known) -> Result<Checked, Error> {
+    let case = Case::new(&observation.snapshot, observation.traffic.as_ref(), Some(&request.interface))?;
+    let interface = observation
         .snapshot
         .interface(&request.interface)
-        .ok_or_else(|| Error::Untold(request.interface.clone()))?;
+        .ok_or_else(|| Error::NotListed(request.interface.clone()))?;
     let classes = classes::classes(&case, interface, &request.choice);
     let input = Input {
         generic: request.generic,
         disable_rxvlan: request.disable_rxvlan,
         features: known.features,
         program: known.program.as_ref(),
-        tagged: tagged(&case, interface, look, &request.choice),
+        tagged: tagged(&case, interface, observation, &request.choice),
     };
     let facts = facts::facts(&case, interface, &input);
     let receiving = receiving::receiving(&case, interface);
     let plan = plan::plan(&plan::Request {
         cpus: request.cpus.as_deref(),
         online: &known.online,
-        nodes: &look.snapshot.cpus.nodes,
+        nodes: &observation.snapshot.cpus.nodes,
         receiving: &receiving,
         work: Costs::of(known.forwards).steer,
         even: false,
     });
-    let sample = sample(&case, interface, look);
+    let sample = sample(&case, interface, observation);
     let evidence =
         evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &input);
-    let expected = plan
-        .as_ref()
-        .ok()
-        .filter(|_| simulate && known.program.is_none())
-        .and_then(|plan| expected(&case, interface, request, known.forwards, &evidence, plan));
     let stripping = facts::stripping(interface);
     let attached_as = known.program.as_ref().and_then(|program| program.attached_name(Family::Steer));
     let check = Check {
         schema: Check::SCHEMA,
         interface: request.interface.clone(),
-        kernel: look.snapshot.kernel.as_ref().map(|kernel| kernel.value.clone()),
+        kernel: observation.snapshot.kernel.as_ref().map(|kernel| kernel.value.clone()),
         driver: interface.driver.as_ref().map(|driver| driver.value.clone()),
         profile: match case.profiles(interface)[..] {
             [only] => Some(only.name()),
@@ -216,28 +205,28 @@ fn assess(request: &Request, look: &Look, known: &Known, simulate: bool) -> Resu
         targets: plan.iter().flat_map(targets).collect(),
         left_out: plan.iter().flat_map(|plan| &plan.left_out).map(left_out).collect(),
         sample,
-        remarks: remarks(look, plan.as_ref().err()),
+        remarks: remarks(observation, plan.as_ref().err()),
         recommendation: match attached_as {
             Some(attached_as) => recommend::steered(&request.interface, attached_as),
             None => recommend::recommend(&evidence),
         },
-        expected,
+        expected: None,
         classes,
         facts,
     };
     let classes = classes::bits(&check.classes);
     let stripping = stripping.into_iter().filter(|(_, fixed)| !fixed).map(|(name, _)| name).collect();
-    Ok(Checked { check, plan, classes, stripping })
+    Ok(Checked { check, plan, classes, stripping, evidence })
 }
 
-fn tagged(case: &Case<'_>, interface: &Interface, look: &Look, choice: &Choice) -> Tagged {
+fn tagged(case: &Case<'_>, interface: &Interface, observation: &Observation, choice: &Choice) -> Tagged {
     let is_vlan =
         |other: &Interface| matches!(other.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }));
-    let mut others = look.snapshot.interfaces.iter().filter(|other| other.name != interface.name);
+    let mut others = observation.snapshot.interfaces.iter().filter(|other| other.name != interface.name);
     if others.any(|other| is_vlan(other) && case.physical(&other.name) == interface.name) {
         return Tagged::Devices;
     }
-    let seen = matches!(&look.sampled, Sampled::Taken(sample) if sample.tags > 0)
+    let seen = matches!(&observation.sampled, Sampled::Taken(sample) if sample.tags > 0)
         || case
             .share_of(interface, |stack| stack.split('/').any(|word| word == "vlan"))
             .is_some_and(|part| part > 0.0);
@@ -246,8 +235,8 @@ fn tagged(case: &Case<'_>, interface: &Interface, look: &Look, choice: &Choice) 
     if seen || named { Tagged::Seen } else { Tagged::Unseen }
 }
 
-fn sample(case: &Case<'_>, interface: &Interface, look: &Look) -> Option<SampleRow> {
-    let Sampled::Taken(taken) = &look.sampled else { return None };
+fn sample(case: &Case<'_>, interface: &Interface, observation: &Observation) -> Option<SampleRow> {
+    let Sampled::Taken(taken) = &observation.sampled else { return None };
     let mix = case.sampled(interface);
     Some(SampleRow {
         frames: taken.frames,
@@ -369,10 +358,10 @@ fn left_out(&(cpu, why): &(u32, LeftOut)) -> LeftOutRow {
     LeftOutRow { cpu, why: why.reason() }
 }
 
-fn remarks(look: &Look, plan: Option<&PlanError>) -> Vec<String> {
+fn remarks(observation: &Observation, plan: Option<&PlanError>) -> Vec<String> {
     let mut remarks: Vec<String> = plan.iter().map(|error| error.to_string()).collect();
-    match &look.sampled {
-        Sampled::Unasked => {}
+    match &observation.sampled {
+        Sampled::Unrequested => {}
         Sampled::NotPermitted => remarks.push(
             "the traffic was not sampled, which requires root: which classes come in, and how many flows, is not known"
                 .to_owned(),

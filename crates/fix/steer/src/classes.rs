@@ -1,7 +1,7 @@
 //! Which classes of frames the device spreads by itself, and which are therefore steered.
 //!
 //! The profile of the device says what its hash unit reads; a look at the queues while one class dominates says what
-//! really happens, and has the last word. Where neither tells, PPPoE, stacked tags and MPLS are taken for not spread,
+//! really happens, and has the last word. Where neither says, PPPoE, stacked tags and MPLS are taken for not spread,
 //! which is true of most devices, and plain and single-tagged IP for spread.
 
 use doctor::{Case, Spread};
@@ -40,10 +40,10 @@ impl ClassRow {
 /// Part of a sample above which one class explains what the queues show.
 const DOMINATES: f64 = 0.8;
 /// Part of the frames on one queue at which a device with several does not spread.
-const HOT: f64 = 0.9;
+const SATURATED: f64 = 0.9;
 /// Part of the frames on the busiest queue below which it does.
 const EVEN: f64 = 0.6;
-/// Evenly used CPUs that a sample's flows must be worth, so that one hot queue is not merely one flow.
+/// Evenly used CPUs that a sample's flows must be worth, so that one saturated queue is not merely one flow.
 const FLOWS: f64 = 1.5;
 
 pub fn classes(case: &Case<'_>, interface: &Interface, choice: &Choice) -> Vec<ClassRow> {
@@ -51,8 +51,8 @@ pub fn classes(case: &Case<'_>, interface: &Interface, choice: &Choice) -> Vec<C
     let spread = case.spread(interface);
     let rows = Class::ALL.into_iter().map(|class| {
         let share = mix.and_then(|mix| share(mix, class));
-        let (spread, why) =
-            seen(class, share, mix, spread.as_ref()).unwrap_or_else(|| told(case, interface, class));
+        let (spread, why) = by_queues(class, share, mix, spread.as_ref())
+            .unwrap_or_else(|| by_profile(case, interface, class));
         let unspread = match spread {
             Some(spread) => !spread,
             None => matches!(class, Class::Pppoe | Class::Qinq | Class::Mpls),
@@ -101,15 +101,15 @@ pub fn of_stack(stack: &str) -> Option<Class> {
 
 /// Part of the sample's frames with IP that are of the class; `None` where there are none.
 fn share(mix: &Mix, class: Class) -> Option<f64> {
-    let frames = |wanted: &dyn Fn(Option<Class>) -> bool| -> u64 {
-        mix.stacks.iter().filter(|row| wanted(of_stack(&row.stack))).map(|row| row.frames).sum()
+    let frames = |is_counted: &dyn Fn(Option<Class>) -> bool| -> u64 {
+        mix.stacks.iter().filter(|row| is_counted(of_stack(&row.stack))).map(|row| row.frames).sum()
     };
     let all = frames(&|found| found.is_some());
     (all > 0).then(|| frames(&|found| found == Some(class)) as f64 / all as f64)
 }
 
 /// What the queues showed while the class was most of the traffic.
-fn seen(
+fn by_queues(
     class: Class,
     share: Option<f64>,
     mix: Option<&Mix>,
@@ -122,7 +122,7 @@ fn seen(
     let queue = spread.queues.get(place)?;
     let flows = mix.map_or(0.0, |mix| mix.steered.effective_queues);
     let percent = largest * 100.0;
-    if largest >= HOT && flows >= FLOWS {
+    if largest >= SATURATED && flows >= FLOWS {
         return Some((Some(false), format!("seen: queue {queue} takes {percent:.0} % of it")));
     }
     let used = spread.used();
@@ -131,7 +131,7 @@ fn seen(
     })
 }
 
-fn told(case: &Case<'_>, interface: &Interface, class: Class) -> (Option<bool>, String) {
+fn by_profile(case: &Case<'_>, interface: &Interface, class: Class) -> (Option<bool>, String) {
     if case.queue_count(interface) == Some(1) {
         return (Some(false), "there is one receive queue".to_owned());
     }

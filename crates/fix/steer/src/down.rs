@@ -1,8 +1,8 @@
-//! Taking steering away: the process that stays, the programs, and every setting that `up` changed.
+//! Taking steering away: the daemon, the programs, and every setting that `up` changed.
 //!
-//! Works whatever became of the process that attached, at whatever moment it was killed, and also where the interface
-//! is gone: then its pins are removed, and its settings went with it. What records say may be wrong or unreadable:
-//! steering is taken away all the same, and what could not be read or undone is told.
+//! Works even if the process that attached was killed, at any moment, and also where the interface
+//! was removed: then its pins are removed, and its settings went with it. What records say may be wrong or unreadable:
+//! steering is taken away all the same, and what could not be read or undone is reported.
 
 mod restore;
 
@@ -14,7 +14,7 @@ use format::quoted;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use service::Instance;
-use service::record::{RecordError, Turn, forget_interrupted, interrupted};
+use service::record::{ChangeLock, RecordError, forget_interrupted, interrupted};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ impl Down {
 const QUIET: Duration = Duration::from_secs(1);
 /// Time for a process to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a process may have come to stay while the turn was waited for.
+/// How often a process may have come to stay while this waited for the lock.
 const ROUNDS: u32 = 5;
 
 struct Found {
@@ -121,17 +121,17 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
             return Err(named::nowhere(Family::Steer, name, records));
         }
     }
-    // What would be refused below is refused before the process that stays has ended.
+    // What would be refused below is refused before the daemon has ended.
     may_be_taken(found.interface.as_ref())?;
     let mut down = Down::default();
     let mut rounds = 0..ROUNDS;
     let working = loop {
-        // Without the turn: a process in the foreground takes steering away by itself, and wants its own.
+        // Without the lock: a process in the foreground takes steering away by itself, and needs it.
         for instance in &found.instances {
             end(instance, records, &mut down);
         }
         let working = work(records, &mut down)?;
-        // Whoever had the turn until now may have attached, and left a process that stays.
+        // Whoever had the lock until now may have attached, and left a daemon.
         found = find(name)?;
         if rounds.next().is_none() || !found.instances.iter().any(|instance| is_kept(instance, records)) {
             break working;
@@ -144,23 +144,23 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     down.interface = found.attached_as.unwrap_or_else(|| name.to_owned());
     let present = found.interface.as_ref().map(|interface| interface.name.clone());
     down.present = present.filter(|present| *present != down.interface);
-    down.remarks.extend(found.renamed.iter().map(|other| named::remark(name, other)));
+    down.remarks.extend(found.renamed.iter().map(|other| named::rename_notice(name, other)));
     take_back(working.as_ref(), found.interface.as_ref(), &found.instances, down, records)
 }
 
-/// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone stays
+/// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone remains
 /// recorded, for `down`.
 pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     let instances = &records.instances()?;
     if interrupted(instances)?.is_empty() {
         return Ok(Vec::new());
     }
-    let turn = &records.work()?;
+    let lock = &records.work()?;
     let undo = |name: &String| -> Result<String, Error> {
         let found = find(name)?;
         let mut down = Down { interface: name.clone(), ..Down::default() };
         found.instances.iter().for_each(|instance| end(instance, records, &mut down));
-        let down = take_back(Some(turn), found.interface.as_ref(), &found.instances, down, records)?;
+        let down = take_back(Some(lock), found.interface.as_ref(), &found.instances, down, records)?;
         if !down.is_whole() {
             return Ok(format!(
                 "`rxlane steer down {}` undoes the rest of what a killed process did",
@@ -186,8 +186,8 @@ fn is_kept(instance: &Instance, records: &Records) -> bool {
     records.kept(instance).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive))
 }
 
-/// Waits for the turn; `None` where the lock cannot be used.
-fn work(records: &Records, down: &mut Down) -> Result<Option<Turn>, Error> {
+/// Waits for the lock; `None` where the lock cannot be used.
+fn work(records: &Records, down: &mut Down) -> Result<Option<ChangeLock>, Error> {
     match records.work() {
         Ok(working) => Ok(Some(working)),
         Err(busy @ record::Error::Record(RecordError::Busy(_))) => Err(busy.into()),
@@ -204,10 +204,10 @@ fn by_hand(error: &record::Error) -> String {
     format!("{error}; remove it by hand")
 }
 
-/// Ends what stays with an interface of this name that is gone, before another one of this name is attached.
+/// Ends what stays with an interface of this name that was removed, before another one of this name is attached.
 pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Error> {
     for dead in dead(&interface.name)? {
-        // A record that cannot be used is told when the next keeper wants it.
+        // A record that cannot be used is reported when the next keeper wants it.
         end(&instance_of_dead(&dead), records, &mut Down::default());
     }
     Ok(())
@@ -240,9 +240,9 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
     take_back(working.as_ref(), present.as_ref(), &instances, down, records)
 }
 
-/// The turn is held, where it can be had.
+/// The lock is held, where it can be had.
 fn take_back(
-    _working: Option<&Turn>,
+    _working: Option<&ChangeLock>,
     interface: Option<&Interface>,
     instances: &[Instance],
     mut down: Down,

@@ -1,7 +1,7 @@
-//! Why `up`, `down`, `status` or `check` did not do what was asked.
+//! Why `up`, `down`, `status` or `check` did not do what was requested.
 
 use crate::facts::Fact;
-use crate::{check, look, plan, record};
+use crate::{check, observation, plan, record};
 use host::setting;
 pub use service::ErrorKind as Kind;
 use service::StateError;
@@ -24,7 +24,7 @@ pub enum Error {
     /// Frames do not arrive on this interface; the fact of a check says what it is.
     #[error("frames do not arrive on {0} with all their headers")]
     Misplaced(String, Box<Fact>),
-    /// Something stops steering this interface as asked: one or more facts of a check.
+    /// Something stops steering this interface as requested: one or more facts of a check.
     #[error("steering {0} is not possible as asked")]
     Stopped(String, Vec<Fact>),
     #[error("{0}")]
@@ -38,7 +38,7 @@ pub enum Error {
     #[error(transparent)]
     Record(#[from] record::Error),
     #[error(transparent)]
-    Look(look::Error),
+    Observation(observation::Error),
     #[error(transparent)]
     Check(#[from] check::Error),
     #[error("the process that was to stay with {interface} did not start: {why}; nothing was left behind")]
@@ -68,7 +68,7 @@ impl Error {
             | Error::Keeper { .. }
             | Error::Setting(_)
             | Error::Record(_)
-            | Error::Look(_)
+            | Error::Observation(_)
             | Error::Check(_) => Kind::Lacks,
         }
     }
@@ -86,13 +86,13 @@ impl From<StateError> for Error {
     }
 }
 
-impl From<look::Error> for Error {
-    fn from(error: look::Error) -> Error {
+impl From<observation::Error> for Error {
+    fn from(error: observation::Error) -> Error {
         match error {
-            look::Error::Machine(host::live::Error::UnknownInterface { name, known }) => {
+            observation::Error::Machine(host::live::Error::UnknownInterface { name, known }) => {
                 unknown(&name, &known)
             }
-            other => Error::Look(other),
+            other => Error::Observation(other),
         }
     }
 }

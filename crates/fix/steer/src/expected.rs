@@ -1,9 +1,10 @@
-//! What dealing frames to other CPUs is expected to bring: the model of the receive path, asked with what the look found.
+//! What distribution of frames to other CPUs is expected to bring: the model of the receive path, run with what the observation found.
 //!
 //! [`crate::recommend`] chooses by the work of the busiest CPU. Here the same costs are simulated, with the shares in which the CPUs
 //! receive, the shares of the plan, and the flows of the sample: how many packets a second come through without loss.
 
-use crate::check::Request;
+use crate::check::{self, Checked, Known, Request};
+use crate::observation::Observation;
 use crate::plan::Plan;
 use crate::recommend::Evidence;
 use crate::weights;
@@ -39,8 +40,23 @@ const MEASURABLE: f64 = 5.0;
 /// What a frame takes where that is not known; ratios do not depend on it.
 const ANY: f64 = 1e-6;
 
-/// What is expected. `None` where the CPUs that receive are not known, there is one CPU, or the plan deals to none.
-pub(crate) fn expected(
+/// What is expected. `None` where frames are steered already, the CPUs that receive are not known, there is one CPU, or the plan
+/// has no targets.
+pub fn expected(
+    request: &Request,
+    observation: &Observation,
+    known: &Known,
+    checked: &Checked,
+) -> Result<Option<Expected>, check::Error> {
+    let case = Case::new(&observation.snapshot, observation.traffic.as_ref(), Some(&request.interface))?;
+    let interface = observation.snapshot.interface(&request.interface);
+    let (Some(interface), Ok(plan), None) = (interface, &checked.plan, &known.program) else {
+        return Ok(None);
+    };
+    Ok(simulated(&case, interface, request, known.forwards, &checked.evidence, plan))
+}
+
+fn simulated(
     case: &Case<'_>,
     interface: &Interface,
     request: &Request,
@@ -76,7 +92,7 @@ pub(crate) fn expected(
     })
 }
 
-/// Seconds of the CPU that receives most for a frame, as it spent them during the look.
+/// Seconds of the CPU that receives most for a frame, as it spent them during the observation.
 fn seconds_a_frame(case: &Case<'_>, evidence: &Evidence) -> Option<f64> {
     let busiest = evidence.busiest?;
     let load = busiest.load?;
@@ -101,7 +117,7 @@ fn uneven(case: &Case<'_>, interface: &Interface, targets: &[(u32, f64)]) -> Vec
     targets.iter().zip(frames).map(|((cpu, share), frames)| (*cpu, share * frames)).collect()
 }
 
-/// Frames of the sample by CPU, where flows are dealt to so many; `None` without a sample that says something.
+/// Frames of the sample by CPU, where flows are distributed to so many; `None` without a sample that says something.
 fn by_flow(case: &Case<'_>, interface: &Interface, cpus: usize) -> Option<Vec<f64>> {
     let steered = case.steered(interface, Some(u16::try_from(cpus).ok()?))?;
     let frames: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();

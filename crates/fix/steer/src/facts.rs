@@ -172,7 +172,7 @@ pub fn release(case: &Case<'_>) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Where frames come in: XDP sees them on the physical device, with all their headers.
+/// Where frames arrive: XDP sees them on the physical device, with all their headers.
 fn place(case: &Case<'_>, interface: &Interface) -> Option<Fact> {
     let name = &interface.name;
     let below = Some(case.physical(name)).filter(|below| *below != name).map(str::to_owned);

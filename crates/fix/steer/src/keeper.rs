@@ -1,6 +1,6 @@
-//! The process that stays with an attachment: it counts what was lost, moves buckets where it may, and serves metrics.
+//! The daemon of an attachment: it counts what was lost, moves buckets where it may, and serves metrics.
 //!
-//! Steering works without it. It ends when it is told to, or when the programs are no longer on the interface, and
+//! Steering works without it. It ends on request, or when the programs are no longer on the interface, and
 //! leaves the buckets where they are.
 //!
 //! # Deliberately not here
@@ -80,7 +80,7 @@ pub struct Keeping {
     pub names: Names,
 }
 
-/// How things stand, told whenever something changed, and at the first reading.
+/// How things stand, reported whenever something changed, and at the first reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     pub moves: u64,
@@ -95,7 +95,7 @@ pub struct Progress {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    Asked,
+    Requested,
     /// The programs are no longer on the interface; the sentence says what was seen.
     TakenAway(String),
 }
@@ -123,7 +123,7 @@ pub fn keep(
     steered: &mut impl Steered,
     keeping: Keeping,
     stop: BorrowedFd<'_>,
-    told: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Progress),
 ) -> Result<Ended, Error> {
     let Keeping { interface, mut setup, metrics, cpus, names } = keeping;
     let is_stuck = setup.may_move && !steered.can_move();
@@ -136,7 +136,7 @@ pub fn keep(
             return Ok(Ended::TakenAway("its network namespace was deleted".to_owned()));
         }
         let began = Instant::now();
-        let pause = match keeper.look(steered, metrics.as_ref(), told) {
+        let pause = match keeper.read(steered, metrics.as_ref(), report) {
             Ok(Seen::Orders(pause)) => {
                 failures = 0;
                 pause
@@ -155,9 +155,9 @@ pub fn keep(
         let until = Instant::now() + pause;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let [is_asked] = ready([Some(stop)], Some(left)).map_err(Error::Wait)?;
-            if is_asked {
-                return Ok(Ended::Asked);
+            let [is_requested] = ready([Some(stop)], Some(left)).map_err(Error::Wait)?;
+            if is_requested {
+                return Ok(Ended::Requested);
             }
             if left.is_zero() {
                 break;
@@ -182,11 +182,11 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn look(
+    fn read(
         &mut self,
         steered: &mut impl Steered,
         metrics: Option<&metrics::Server>,
-        told: &mut dyn FnMut(&Progress),
+        report: &mut dyn FnMut(&Progress),
     ) -> Result<Seen, xdp::Error> {
         let mode = match steered.mode() {
             Ok(mode) => mode,
@@ -201,7 +201,7 @@ impl Keeper {
         let orders = self.balancer.observe(&reading);
         carry_out(steered, &orders, &mut reading)?;
         self.moves += orders.moves.len() as u64;
-        self.tell(&orders, told);
+        self.report(&orders, report);
         if let Some(server) = metrics {
             server.serve(metrics::text(&Page {
                 interface: &self.interface,
@@ -217,10 +217,10 @@ impl Keeper {
         Ok(Seen::Orders(orders.next.saturating_sub(reading.at())))
     }
 
-    fn tell(&mut self, orders: &Orders, told: &mut dyn FnMut(&Progress)) {
+    fn report(&mut self, orders: &Orders, report: &mut dyn FnMut(&Progress)) {
         let mut state = orders.state.to_string();
         if self.is_stuck {
-            state += "; buckets stay where they are, since moving them takes Linux 5.19";
+            state += "; buckets keep their CPU, since moving them takes Linux 5.19";
         }
         let progress = Progress {
             moves: self.moves,
@@ -230,7 +230,7 @@ impl Keeper {
             moved: orders.moves.clone(),
         };
         if self.last.as_ref() != Some(&progress) {
-            told(&progress);
+            report(&progress);
             self.last = Some(Progress { moved: Vec::new(), ..progress });
         }
     }
@@ -340,41 +340,32 @@ mod tests {
     #[test]
     fn buckets_are_moved_until_the_load_is_even_and_the_end_is_noticed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (mut stand, mut told) = (stand(60), Vec::new());
+        let (mut stand, mut reports) = (stand(60), Vec::new());
         let (stop, _ask) = UnixStream::pair().expect("a pair");
         let ended = keep(&mut stand, keeping(&folder, true), stop.as_fd(), &mut |progress| {
-            told.push(progress.clone())
+            reports.push(progress.clone())
         });
         let Ok(Ended::TakenAway(what)) = ended else { panic!("{ended:?}") };
         assert!(what.contains("wan0"), "{what}");
         let moved = stand.buckets.iter().filter(|bucket| bucket.cpu == 1).count();
         assert!((100..=140).contains(&moved), "{moved} of 256 buckets on CPU 1");
-        let last = told.last().expect("told");
+        let last = reports.last().expect("a report");
         assert_eq!((last.moves as usize, last.dropped), (moved - 1, 0));
-        let ordered: usize = told.iter().map(|progress| progress.moved.len()).sum();
+        let ordered: usize = reports.iter().map(|progress| progress.moved.len()).sum();
         assert_eq!(ordered, moved - 1);
     }
 
     #[test]
-    fn nothing_moves_where_nothing_may() {
+    fn nothing_moves_where_nothing_may_or_the_programs_cannot() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (mut stand, mut states) = (stand(20), Vec::new());
-        let (stop, _ask) = UnixStream::pair().expect("a pair");
-        let told = &mut |progress: &Progress| states.push((progress.moves, progress.state.clone()));
-        keep(&mut stand, keeping(&folder, false), stop.as_fd(), told).expect("kept");
-        assert_eq!(states.last(), Some(&(0, "the load is uneven".to_owned())));
-    }
-
-    #[test]
-    fn programs_that_cannot_move_buckets_are_said_to_be_so() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut old = Stand { is_old: true, ..stand(20) };
-        let (stop, _ask) = UnixStream::pair().expect("a pair");
-        let mut last = None;
-        keep(&mut old, keeping(&folder, true), stop.as_fd(), &mut |progress| last = Some(progress.clone()))
-            .expect("kept");
-        let last = last.expect("told");
-        assert!(last.moves == 0 && last.state.ends_with("takes Linux 5.19"), "{last:?}");
+        let stuck = "the load is uneven; buckets keep their CPU, since moving them takes Linux 5.19";
+        for (is_old, may_move, state) in [(false, false, "the load is uneven"), (true, true, stuck)] {
+            let (stop, _ask) = UnixStream::pair().expect("a pair");
+            let (mut stand, mut last) = (Stand { is_old, ..stand(20) }, None);
+            let report = &mut |progress: &Progress| last = Some((progress.moves, progress.state.clone()));
+            keep(&mut stand, keeping(&folder, may_move), stop.as_fd(), report).expect("kept");
+            assert_eq!(last, Some((0, state.to_owned())));
+        }
     }
 
     #[test]
@@ -400,7 +391,7 @@ mod tests {
         });
         let ended = keep(&mut stand(u32::MAX), keeping, stop.as_fd(), &mut |_| ());
         let page = ask.join().expect("a page");
-        assert!(matches!(ended, Ok(Ended::Asked)), "{ended:?}");
+        assert!(matches!(ended, Ok(Ended::Requested)), "{ended:?}");
         assert!(page.contains("rxlane_steer_info{interface=\"wan0\",mode=\"native\"} 1"), "{page}");
     }
 
@@ -422,6 +413,6 @@ mod tests {
         let (stop, _ask) = end_requests(HangUp::Other).expect("handlers");
         kill_process(getpid(), Signal::TERM).expect("raised");
         let ended = keep(&mut stand(u32::MAX), keeping(&folder, true), stop.as_fd(), &mut |_| ());
-        assert!(matches!(ended, Ok(Ended::Asked)), "{ended:?}");
+        assert!(matches!(ended, Ok(Ended::Requested)), "{ended:?}");
     }
 }

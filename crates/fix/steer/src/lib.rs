@@ -6,7 +6,7 @@
 //!   changes anything, notes each setting in the journal before it changes it, and takes all back where it fails.
 //! * An attachment lives in the kernel and outlasts every process. [`keeper`] makes it better and is not needed.
 //! * [`down`] takes everything back from what is pinned and noted, whichever process was killed at whichever moment,
-//!   and also where the interface is gone.
+//!   and also where the interface was removed.
 //! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
 //!   [`weights`], [`rebalance`].
 //!
@@ -42,9 +42,9 @@ pub mod error;
 pub mod expected;
 pub mod facts;
 pub mod keeper;
-pub mod look;
 pub mod metrics;
 pub mod named;
+pub mod observation;
 pub mod plan;
 pub mod rebalance;
 pub mod receiving;

@@ -32,7 +32,7 @@ pub fn text(page: &Page<'_>) -> String {
     out.family("rxlane_steer_info", "gauge", "Steering is on; how the program is run.");
     out.sample("rxlane_steer_info", &[interface[0], ("mode", page.mode.name())], 1);
 
-    out.family("rxlane_steer_frames_total", "counter", "Frames by what became of them.");
+    out.family("rxlane_steer_frames_total", "counter", "Frames by disposition.");
     for reason in Reason::ALL {
         let frames = page.counters.reason(reason);
         out.sample("rxlane_steer_frames_total", &[interface[0], ("reason", reason.name())], frames);

@@ -51,7 +51,7 @@ fn attached_as(family: Family, name: &str) -> impl Iterator<Item = Interface> {
     })
 }
 
-/// Why a name leads nowhere: there was such an interface, which is in another network namespace now or gone, or there is
+/// Why a name leads nowhere: there was such an interface, which is in another network namespace now or removed, or there is
 /// none.
 pub fn nowhere(family: Family, name: &str, records: &Records) -> Error {
     let Some(namespace) = here() else { return unknown(name, &interfaces()) };
@@ -86,7 +86,7 @@ pub fn name_of(index: u32) -> Option<String> {
 }
 
 /// What is worth saying of an interface whose name another one was attached under.
-pub fn remark(name: &str, renamed: &str) -> String {
+pub fn rename_notice(name: &str, renamed: &str) -> String {
     format!(
         "{renamed}, which is steered, was called {name} when it was attached (`rxlane steer down {quoted_renamed}`)",
         quoted_renamed = quoted(renamed)

@@ -30,7 +30,7 @@ pub struct Request<'a> {
     pub online: &'a [u32],
     /// CPUs of each NUMA node; empty: unknown, or there is one node.
     pub nodes: &'a BTreeMap<u32, Vec<u32>>,
-    /// CPUs that the interface interrupts; empty: unknown, and then no CPU is spared.
+    /// CPUs that the interface interrupts; empty: unknown, and then no CPU is excluded.
     pub receiving: &'a [Receiving],
     pub work: Work,
     pub even: bool,
@@ -74,7 +74,7 @@ pub enum PlanError {
     NoCpu,
 }
 
-/// Chooses targets and deals the buckets.
+/// Chooses targets and distributes the buckets.
 ///
 /// Named CPUs are the only candidates; otherwise those online on the NUMA nodes of the receiving CPUs, where at least
 /// two are, else all that are online. Among the candidates, a CPU that receives gets less or nothing

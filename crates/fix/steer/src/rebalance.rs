@@ -136,7 +136,7 @@ pub struct Move {
 pub enum Why {
     Uneven,
     /// The CPU went offline, or is no target.
-    Gone,
+    Unavailable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ pub enum State {
     Quiet,
     Even,
     /// Even, though one bucket is too much for one CPU: the others have as much to do besides.
-    EvenBeside {
+    EvenWithHeavyBucket {
         bucket: usize,
         cpu: u32,
         /// Its part of all steered frames, 0 to 1.
@@ -188,7 +188,7 @@ impl fmt::Display for State {
             State::Unknown => f.write_str("there are not two readings yet"),
             State::Quiet => f.write_str("there is too little traffic to move anything"),
             State::Even => f.write_str("the load is even"),
-            State::EvenBeside { bucket, cpu, share } => write!(
+            State::EvenWithHeavyBucket { bucket, cpu, share } => write!(
                 f,
                 "bucket {bucket} on CPU {cpu} has {:.0} % of all steered frames (one flow, or flows that share the \
                  bucket); the load is even all the same, since the other CPUs have as much to do besides (receiving, \
@@ -219,7 +219,7 @@ impl fmt::Display for Move {
         let Move { bucket, from, to, why } = self;
         let why = match why {
             Why::Uneven => "has more to do than the others",
-            Why::Gone => "is offline or no target",
+            Why::Unavailable => "is offline or no target",
         };
         write!(f, "bucket {bucket} goes to CPU {to}: CPU {from} {why}")
     }

@@ -5,7 +5,7 @@ use doctor::Case;
 use host::{Basis, Delta, Interface, Interrupt, Shares};
 use std::collections::BTreeMap;
 
-/// CPUs that receive, with their parts of the frames, the busiest first. Empty where nothing tells.
+/// CPUs that receive, with their parts of the frames, the busiest first. Empty where it is unknown.
 ///
 /// A receive queue's frames are those of its vector's CPU. Without counters of queues the interrupts count; without
 /// vectors (veth) the frames that each CPU took up, provided that most of them are this interface's; without anything
@@ -26,7 +26,7 @@ pub fn receiving(case: &Case<'_>, interface: &Interface) -> Vec<Receiving> {
     shares
 }
 
-/// Frames that came in between the samples; `None` where they were not counted twice.
+/// Frames that arrived between the samples; `None` where they were not counted twice.
 pub fn frames(interface: &Interface, case: &Case<'_>) -> Option<u64> {
     let counted = |delta| match delta {
         Delta::Counted(frames) | Delta::Wrapped(frames) => Some(frames),

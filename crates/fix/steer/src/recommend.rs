@@ -1,4 +1,4 @@
-//! Whether steering is worth it: an answer with its reasons, from a look at the machine under its load.
+//! Whether steering is worth it: an answer with its reasons, from an observation of the machine under its load.
 //!
 //! The baseline is not "off" but RPS, which costs nothing to try. Steering is recommended where it leaves the busiest
 //! CPU with clearly less work than RPS would ([`WORTH`]); "nothing to do" where no CPU is the limit, where the device
@@ -111,7 +111,7 @@ pub struct Evidence {
     /// CPUs that receive, with their parts of the frames; empty: unknown.
     pub receiving: Vec<Receiving>,
     pub busiest: Option<BusiestCpu>,
-    /// Frames that came in during the look; `None`: not counted.
+    /// Frames that arrived during the observation; `None`: not counted.
     pub frames: Option<u64>,
     /// Part of the sampled IP frames whose class would be steered; `None`: no sample.
     pub steerable: Option<f64>,
@@ -189,7 +189,7 @@ fn is_enough(evidence: &Evidence) -> bool {
     evidence.frames.is_some_and(|frames| frames >= ENOUGH)
 }
 
-/// Why the look does not tell, if so.
+/// Why it is unknown, if so.
 fn unknown(evidence: &Evidence) -> Option<Reason> {
     match evidence.frames {
         Some(frames) if frames < ENOUGH => Some(Reason::FewFrames(frames)),
@@ -225,8 +225,10 @@ fn predict(evidence: &Evidence) -> Option<Prediction> {
     if now <= 0.0 || evidence.targets.is_empty() {
         return None;
     }
-    let dealt = weights::weigh(steer, &evidence.targets, &evidence.receiving);
-    let dealt = |cpu: u32| dealt.iter().find(|weight| weight.cpu == cpu).map_or(0.0, |weight| weight.share);
+    let weights_of_targets = weights::weigh(steer, &evidence.targets, &evidence.receiving);
+    let weights_of_targets = |cpu: u32| {
+        weights_of_targets.iter().find(|weight| weight.cpu == cpu).map_or(0.0, |weight| weight.share)
+    };
     let with_rps = rps.map(|rps| {
         let over = |mask: &[u32]| {
             let each = 1.0 / mask.len().max(1) as f64;
@@ -236,7 +238,10 @@ fn predict(evidence: &Evidence) -> Option<Prediction> {
         let among_all = over(&evidence.online);
         if others.is_empty() { among_all } else { among_all.min(over(&others)) }
     });
-    Some(Prediction { rps: with_rps.map(|rps| rps / now), steer: busiest(evidence, steer, dealt) / now })
+    Some(Prediction {
+        rps: with_rps.map(|rps| rps / now),
+        steer: busiest(evidence, steer, weights_of_targets) / now,
+    })
 }
 
 fn received(evidence: &Evidence, cpu: u32) -> f64 {
@@ -336,7 +341,7 @@ mod tests {
 
     #[test]
     fn nothing_is_to_be_done_where_nothing_is_gained() {
-        let hot = |softirq, idle| Some(BusiestCpu { cpu: 2, share: 1.0, load: busy(softirq, idle) });
+        let saturated = |softirq, idle| Some(BusiestCpu { cpu: 2, share: 1.0, load: busy(softirq, idle) });
         type Change = fn(&mut Evidence);
         let cases: [(Change, Reason); 4] = [
             (|evidence| evidence.online = vec![0], Reason::OneCpu),
@@ -350,12 +355,15 @@ mod tests {
         for (softirq, idle, reason) in
             [(50.0, 50.0, Reason::Idle(2, 50.0)), (5.0, 1.0, Reason::OtherWork(2, 5.0))]
         {
-            assert_eq!(answer(|evidence| evidence.busiest = hot(softirq, idle)), (Answer::Nothing, reason));
+            assert_eq!(
+                answer(|evidence| evidence.busiest = saturated(softirq, idle)),
+                (Answer::Nothing, reason)
+            );
         }
     }
 
     #[test]
-    fn a_look_without_load_tells_nothing() {
+    fn nothing_is_recommended_without_load() {
         for frames in [None, Some(12)] {
             let (found, _) = answer(|evidence| evidence.frames = frames);
             assert_eq!(found, Answer::Unknown);

@@ -12,7 +12,7 @@
 
 use kernel::netns::NetNs;
 use serde::{Deserialize, Serialize};
-use service::record::{self, Live, RecordError, Turn};
+use service::record::{self, ChangeLock, Live, RecordError};
 use service::{Instance, Instances, Kind, StateDir, StateError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,9 +103,9 @@ impl Records {
         Ok(Instances::new(Kind::Steer, self.state.clone())?)
     }
 
-    /// Waits for its turn to attach or take back.
-    pub fn work(&self) -> Result<Turn, Error> {
-        Ok(Turn::wait(&self.state)?)
+    /// Waits for the lock to attach or detach.
+    pub fn work(&self) -> Result<ChangeLock, Error> {
+        Ok(ChangeLock::wait(&self.state)?)
     }
 
     /// Records that this process is the daemon of the attachment.

@@ -1,4 +1,4 @@
-//! How an attachment stands: mode, counters and rates, drops, buckets, and the process that stays with it.
+//! How an attachment stands: mode, counters and rates, drops, buckets, and the daemon.
 
 mod drops;
 
@@ -127,9 +127,9 @@ impl Status {
 /// Between two readings without an interval: frames that were on their way have arrived by then.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// Readings of a moment, and the time between two of them: frames come in bursts, and the fewest are on their way between.
-const LOOKS: usize = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// Readings of a moment, and the time between two of them: frames arrive bursts, and the fewest are on their way between.
+const READINGS: usize = 4;
+const BETWEEN_READINGS: Duration = Duration::from_millis(2);
 
 /// How the interface stands, with rates over `interval`; without any where that is zero.
 ///
@@ -148,7 +148,7 @@ pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Statu
                 status.remarks.push(format!(
                     "an `up` works at this moment, or was killed and left something: `rxlane steer down {quoted_name}` takes it back", quoted_name = quoted(name)));
             }
-            status.remarks.extend(renamed.iter().map(|other| named::remark(name, other)));
+            status.remarks.extend(renamed.iter().map(|other| named::rename_notice(name, other)));
             if let Some(program) = interface.program()? {
                 status.remarks.push(format!("another XDP program is attached: {program}"));
             }
@@ -181,7 +181,7 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
     let Program { mode, id, .. } = &program;
     let (mode, ours) = (mode.map_or("an unknown", xdp::Mode::name), program.attached_name(Family::Steer));
     status.remarks.push(match ours {
-        Some(_) => "counters, classes and CPUs take root to read (sudo rxlane steer status)".to_owned(),
+        Some(_) => "counters, classes and CPUs require root (sudo rxlane steer status)".to_owned(),
         None => format!(
             "XDP program {id} is attached in {mode} mode; whether it is rxlane's requires root (sudo rxlane steer \
              status)"
@@ -225,9 +225,9 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     Ok(status)
 }
 
-fn moment(attachment: &Attachment) -> Result<[Counters; LOOKS], Error> {
+fn moment(attachment: &Attachment) -> Result<[Counters; READINGS], Error> {
     let next = || {
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(BETWEEN_READINGS);
         attachment.counts()
     };
     Ok([attachment.counts()?, next()?, next()?, next()?])
@@ -246,7 +246,7 @@ fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
         };
         let name = attachment.attached_as();
         status.remarks.push(format!(
-            "process {} that stayed with it is dead: {what}; steering goes on (`rxlane steer down {quoted_name}`, then `up` again)",
+            "process {} its daemon, is dead: {what}; steering goes on (`rxlane steer down {quoted_name}`, then `up` again)",
             keeper.pid, quoted_name = quoted(name)));
     }
     if status.frags == Some(false) {
@@ -294,9 +294,7 @@ fn uneven_queues(queues: &[(u32, u32)]) -> Option<String> {
 fn keeper(instance: &Instance, records: &Records) -> (Option<Kept>, Option<String>) {
     match records.kept(instance) {
         Ok(kept) => (kept, None),
-        Err(error) if error.is_denied() => {
-            (None, Some("whether a process stays with it requires root".to_owned()))
-        }
+        Err(error) if error.is_denied() => (None, Some("whether it has a daemon requires root".to_owned())),
         Err(other) => (None, Some(other.to_string())),
     }
 }
@@ -307,14 +305,14 @@ fn row(Kept { keeper, alive }: Kept) -> KeeperRow {
 }
 
 fn program(loaded: &xdp::Loaded) -> ProgramRow {
-    let tag = loaded.tag.iter().map(|octet| format!("{octet:02x}")).collect();
+    let tag = loaded.tag.iter().map(|byte| format!("{byte:02x}")).collect();
     ProgramRow { name: loaded.name.clone(), id: loaded.id, tag }
 }
 
 struct Between<'a> {
     first: &'a Counters,
     second: &'a Counters,
-    /// Between them; `None`: rates are not asked for.
+    /// Between them; `None`: rates are not requested.
     seconds: Option<f64>,
 }
 

@@ -1,10 +1,10 @@
-//! Putting steering on an interface: everything is resolved first, shown if asked, and only then done.
+//! Putting steering on an interface: everything is resolved first, shown on request, and only then done.
 
 use crate::check::{self, Check, Checked, Known, Request};
 use crate::down;
 use crate::error::{Error, Kind};
-use crate::look::{self, Look};
 use crate::named;
+use crate::observation::{self, Observation};
 use crate::plan;
 use crate::record::{Planned, Records, instance_of};
 use crate::stale_namespaces;
@@ -13,7 +13,7 @@ use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::{self, CpuSet};
 use service::journal::{Applied, Journal};
-use service::record::{self, Live, Turn};
+use service::record::{self, ChangeLock, Live};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,12 +43,12 @@ pub struct Done {
     pub changed: Vec<(String, String)>,
 }
 
-/// The turn, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
+/// The lock, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
 /// interrupted.
 #[derive(Debug)]
 pub struct Working {
     _coming_up: Live,
-    _turn: Turn,
+    _lock: ChangeLock,
 }
 
 /// The name under which the settings of an interface stand in the journal.
@@ -136,8 +136,8 @@ pub fn resolve(
     let name: InterfaceName = request.interface.parse()?;
     let (interface, known) = known(&name)?;
     not_yet(&interface, &known)?;
-    let look = look::look(&name, interval, progress)?;
-    resolve_from(request, manner, interface, &look, &known)
+    let observation = observation::observe(&name, interval, progress)?;
+    resolve_from(request, manner, interface, &observation, &known)
 }
 
 fn attached(interface: String, attached: String) -> Error {
@@ -155,10 +155,10 @@ fn resolve_from(
     request: &Request,
     manner: &Options,
     interface: Interface,
-    look: &Look,
+    observation: &Observation,
     known: &Known,
 ) -> Result<Resolved, Error> {
-    let Checked { check, plan, classes, stripping } = check::resolve(request, look, known)?;
+    let Checked { check, plan, classes, stripping, .. } = check::check(request, observation, known)?;
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
         return Err(Error::Misplaced(interface.name, Box::new(place.clone())));
     }
@@ -215,7 +215,7 @@ fn key() -> Result<[u32; KEY_WORDS], Error> {
 }
 
 /// Does what was resolved: settings first, each noted in the journal before it is changed, then the programs. What
-/// fails takes everything back. Returns with the turn still held, so that a keeper can be started before a `down`
+/// fails takes everything back. Returns with the lock still held, so that a keeper can be started before a `down`
 /// gets its own.
 ///
 /// # Errors
@@ -226,13 +226,13 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         // What cannot be loaded shall not change a setting first.
         xdp::check(&resolved.plan)?;
     }
-    // Before the turn is taken, which a process that takes steering away at its end wants as well.
+    // Before the lock is taken, which a process that takes steering away at its end wants as well.
     match down::retire(&resolved.plan.interface, records) {
         // The loader knows best which privileges are missing.
         Err(error) if error.kind() == Kind::Lacks => xdp::check(&resolved.plan)?,
         other => other?,
     }
-    let turn = match records.work() {
+    let lock = match records.work() {
         Err(error) if error.is_denied() => {
             // The loader knows best which privileges are missing.
             xdp::check(&resolved.plan)?;
@@ -241,13 +241,13 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         other => other?,
     };
     let instances = records.instances()?;
-    // Their maps have threads. What `down` tells of them is no matter of this interface.
+    // Their maps have threads. What `down` reports of them is no matter of this interface.
     stale_namespaces::clear(records);
     let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {
         return Err(attached(interface.name.clone(), there.attached_as().to_owned()));
     }
-    let working = Working { _coming_up: record::begin(&instances, &interface.name)?, _turn: turn };
+    let working = Working { _coming_up: record::begin(&instances, &interface.name)?, _lock: lock };
     let changed = change(&resolved.settings, &interface.name, records)?;
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
         let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));

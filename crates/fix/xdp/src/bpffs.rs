@@ -43,12 +43,12 @@ pub(crate) const DIRECTORY: OFlags =
 
 /// Opens the BPF file system's root; `None`: none is mounted.
 pub(crate) fn find() -> Result<Option<OwnedFd>, Error> {
-    lasting(|| look().map_err(unreadable))
+    lasting(|| mounted().map_err(unreadable))
 }
 
 /// Opens the BPF file system's root, mounting it where there is none.
 pub(crate) fn find_or_mount() -> Result<OwnedFd, Error> {
-    lasting(|| match look().map_err(unreadable)? {
+    lasting(|| match mounted().map_err(unreadable)? {
         Some(root) => Ok(root),
         None => mount_here(),
     })
@@ -103,7 +103,7 @@ pub(crate) fn path_in(directory: BorrowedFd<'_>, name: &str) -> io::Result<CStri
 }
 
 /// Whether the BPF file system is on its place in the mount namespace of the calling thread.
-fn look() -> io::Result<Option<OwnedFd>> {
+fn mounted() -> io::Result<Option<OwnedFd>> {
     let root = match open(MOUNT_POINT, DIRECTORY, Mode::empty()) {
         Ok(root) => root,
         Err(rustix::io::Errno::NOENT) => return Ok(None),
@@ -137,7 +137,7 @@ fn mount_here() -> Result<OwnedFd, Error> {
     };
     // Of two processes that mount at once the second would hide the pins of the first.
     flock(&under, FlockOperation::LockExclusive).map_err(|error| failed(error.to_string()))?;
-    if let Some(root) = look().map_err(unreadable)? {
+    if let Some(root) = mounted().map_err(unreadable)? {
         return Ok(root);
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -147,7 +147,7 @@ fn mount_here() -> Result<OwnedFd, Error> {
         }
         _ => failed(format!("mounting it on {MOUNT_POINT} fails ({error})")),
     })?;
-    look()
+    mounted()
         .map_err(unreadable)?
         .ok_or_else(|| failed(format!("mounted on {MOUNT_POINT}, it is not to be seen there")))
 }
@@ -258,7 +258,7 @@ fn is_in_that_of(pid: u32) -> bool {
 /// Whether the BPF file system of the calling thread's mount namespace is that of a process, in a namespace copied from
 /// or shared with its own. What is mounted here is looked at itself: another mount may hide one that mountinfo lists.
 fn has_that_of(pid: u32) -> bool {
-    let Some(device) = look().ok().flatten().and_then(|root| fstat(&root).ok()).map(|found| found.st_dev)
+    let Some(device) = mounted().ok().flatten().and_then(|root| fstat(&root).ok()).map(|found| found.st_dev)
     else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! Pins of interfaces that are gone or in another network namespace, and of processes that were killed in the midst of attaching.
+//! Pins of interfaces that were removed or moved to another network namespace, and of processes killed while they attached.
 
 use std::path::PathBuf;
 

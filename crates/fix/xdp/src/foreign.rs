@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::interface::{AttachedBy, Mode, Program};
 use kernel::bpf;
 
-/// What the kernel tells of a program by its number, as far as it tells this process.
+/// What the kernel shows of a program by its number, as far as it shows that to this process.
 pub(crate) fn describe(id: u32, mode: Option<Mode>) -> Program {
     let info = bpf::program_by_id(id).and_then(|fd| bpf::program_info(fd.as_fd())).ok();
     let link = link_of(id);
@@ -55,7 +55,7 @@ fn link_of(program: u32) -> Option<Option<u32>> {
 fn processes(program: u32, link: Option<u32>) -> Vec<(u32, String)> {
     let program = format!("prog_id:\t{program}");
     let link = link.map(|link| format!("link_id:\t{link}"));
-    let is_wanted = |text: &str| {
+    let names_program = |text: &str| {
         // Maps and other links name programs, too; a program's own file says its tag, an XDP link's its kind.
         let of_program = text.lines().any(|line| line == program) && text.contains("prog_tag:");
         let of_link = link.as_deref().is_some_and(|link| text.lines().any(|line| line == link));
@@ -65,7 +65,7 @@ fn processes(program: u32, link: Option<u32>) -> Vec<(u32, String)> {
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let has_it = |pid: &u32| {
         let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
-        files.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok()).any(|text| is_wanted(&text))
+        files.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok()).any(|text| names_program(&text))
     };
     let mut found: Vec<u32> = pids.filter(has_it).take(MOST_PROCESSES).collect();
     found.sort_unstable();

@@ -58,7 +58,7 @@ pub struct Interface {
     pub name: String,
     /// Its index, which stays when it is renamed.
     pub index: u32,
-    /// The inode of its network namespace, which tells namespaces apart as long as they exist.
+    /// The inode of its network namespace, which identifies a namespace as long as they exist.
     pub namespace: u64,
 }
 

@@ -48,7 +48,7 @@ impl Class {
 pub enum Reason {
     /// Given to the CPU of its bucket: queued to it, or, received on that very CPU, left to the stack there.
     Steered = 0,
-    /// Its class was not selected; no more of it was read than what tells the class.
+    /// Its class was not selected; no more of it was read than what decides the class.
     ClassLeft = 1,
     PppoeDiscovery = 2,
     /// A PPP control protocol in a session: LCP, authentication, NCPs.

@@ -20,8 +20,8 @@
 //!    which that CPU handed it to the stack. While a bucket should be elsewhere, arrivals are stamped with the time.
 //!
 //! So a move takes a gap between two frames of the bucket that is as long as the queue at that time and the hold; a
-//! bucket without such a gap stays. A flow comes in by one receive queue, so its frames are not overtaken by later ones.
-//! What voids this: a flow whose frames come in by several queues at once, or a CPU that stops for longer than the hold
+//! bucket without such a gap stays. A flow arrives on one receive queue, so its frames are not overtaken by later ones.
+//! What voids this: a flow whose frames arrive by several queues at once, or a CPU that stops for longer than the hold
 //! between counting an arrival and delivering it.
 //!
 //! # How it stays
@@ -29,7 +29,7 @@
 //! [`attach()`] fills all maps, pins them and the programs, and makes and pins the link that puts the program on the
 //! interface last; whoever holds the pins holds the attachment, so it stays when the process ends, and any process
 //! finds it with `Attachment::open`. A killed process leaves a whole attachment or pins without a link, which the
-//! next one clears, as it does those of interfaces that are gone ([`dead()`]).
+//! next one clears, as it does those of interfaces that were removed ([`dead()`]).
 //!
 //! ```no_run
 //! let program = rxlane_xdp::Interface::find("eth0")?.program()?;

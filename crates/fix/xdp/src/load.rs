@@ -99,7 +99,7 @@ fn system_error(error: &EbpfError) -> Option<io::Error> {
     None
 }
 
-/// Values of a per-CPU map, one after the other, with room for each up to a multiple of eight bytes.
+/// Values of a per-CPU map, one after the other, with space for each up to a multiple of eight bytes.
 pub(crate) fn stride(map: &Map) -> usize {
     map.value_size.next_multiple_of(8)
 }

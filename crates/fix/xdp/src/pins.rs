@@ -6,7 +6,7 @@
 //! name has. Where the name is taken by an attachment whose interface was renamed since, a space and the index follow.
 //!
 //! A folder with a link that has an interface is an attachment; any other is what a killed process or a removed
-//! interface left. Whoever changes a folder holds flock(2) on it, so leftovers are told from work in progress; whoever looks for
+//! interface left. Whoever changes a folder holds flock(2) on it, so leftovers differ from work in progress; whoever looks for
 //! leftovers shares it meanwhile.
 
 use std::io;
@@ -112,7 +112,7 @@ impl Folder {
         found.ok().zip(own.ok()).is_some_and(|(found, own)| found.st_ino == own.st_ino)
     }
 
-    /// Waits a moment for the lock. `None`: the folder is gone.
+    /// Waits a moment for the lock. `None`: the folder was removed.
     pub(crate) fn lock(self) -> Result<Option<Locked>, Error> {
         for _ in 0..TRIES {
             match flock(&self.directory, FlockOperation::NonBlockingLockExclusive) {
@@ -128,7 +128,7 @@ impl Folder {
     }
 
     /// Takes a share of the lock, which whoever only looks holds with others, for as long as this lives. `false`: somebody
-    /// changes the folder, or it is gone.
+    /// changes the folder, or it was removed.
     pub(crate) fn share(&self) -> bool {
         flock(&self.directory, FlockOperation::NonBlockingLockShared).is_ok() && self.is_in_place()
     }
@@ -186,7 +186,7 @@ impl Locked {
     /// Takes the program off the interface, if there is a link, and removes all pins and the folder.
     pub(crate) fn remove(self) -> Result<(), Error> {
         let folder = &self.0;
-        // First, so that the program is off before the maps that others watch are gone. A link without an interface
+        // First, so that the program is off before the maps that others watch are removed. A link without an interface
         // cannot be detached, which is no error.
         if let Ok(Some(link)) = folder.get(LINK) {
             let _ = bpf::link_detach(link.as_fd());

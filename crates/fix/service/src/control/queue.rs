@@ -95,12 +95,12 @@ impl<H: ControlHandler> RequestQueue<H> {
 
     /// Whether there are new connections, and which of the others have something; `None`: the socket was shut down.
     fn wait(&self) -> Option<(bool, Vec<bool>)> {
-        let wanted = |connection: &Connection| {
+        let events = |connection: &Connection| {
             if connection.is_answered() { PollFlags::OUT } else { PollFlags::IN }
         };
         let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN);
         let others = self.connections.iter();
-        let others = others.map(|one| PollFd::from_borrowed_fd(one.stream.as_fd(), wanted(one)));
+        let others = others.map(|one| PollFd::from_borrowed_fd(one.stream.as_fd(), events(one)));
         let mut sources: Vec<PollFd<'_>> = [listener].into_iter().chain(others).collect();
         let oldest = self.connections.iter().map(|one| one.since).min();
         let timeout = oldest.map(|since| {
@@ -216,7 +216,7 @@ impl<H: ControlHandler> RequestQueue<H> {
             connection.since = Instant::now();
         }
         if *is_last {
-            // Who asked for the end waits for it.
+            // Who requested the end waits for it.
             if let Ok(mut waiting) = self.waiting.lock() {
                 waiting.push(connection.stream);
             }

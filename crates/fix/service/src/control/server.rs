@@ -121,7 +121,7 @@ impl Server {
         Ok(())
     }
 
-    /// Answers for the name again, where a process that had taken the place is gone.
+    /// Answers for the name again, where a process that had taken the place has ended.
     pub fn retake_place(
         &mut self,
         instances: &Instances,
@@ -175,7 +175,7 @@ impl Drop for Server {
 }
 
 /// A socket that its owner alone can connect to, from the moment that it has a name: the kernel gives the file the mode of the
-/// socket, less the umask, which may take away more than was asked.
+/// socket, less the umask, which may take away more than was requested.
 fn listener(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -210,7 +210,7 @@ pub(super) fn remove_abandoned(instances: &Instances) {
         let (_, number) = name.strip_prefix(&prefix)?.rsplit_once(".sock.")?;
         number.parse::<i32>().ok().and_then(Pid::from_raw)
     };
-    // Who cannot read the folder is told so by what it asks.
+    // Who cannot read the folder gets that answer from what it asks.
     for entry in fs::read_dir(instances.state().path()).into_iter().flatten().filter_map(Result::ok) {
         let has_ended = |pid| test_kill_process(pid) == Err(Errno::SRCH);
         let path = entry.path();

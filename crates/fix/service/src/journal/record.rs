@@ -22,7 +22,7 @@ pub(super) enum Record {
         number: u64,
         to: Moved,
     },
-    /// Nothing was changed in the end, or what was is gone by itself.
+    /// Nothing was changed in the end, or what was changed went by itself.
     Dropped {
         number: u64,
     },

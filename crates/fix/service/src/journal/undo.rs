@@ -10,21 +10,21 @@ use std::io;
 pub enum Outcome {
     Restored,
     AlreadyBack,
-    /// The interface, interrupt or sysctl is gone, and the setting with it. Nothing to put back.
-    Gone,
-    /// Somebody changed the value since: it was left alone, and the entry stays.
+    /// The interface, interrupt or sysctl was removed, and the setting with it. Nothing to put back.
+    Removed,
+    /// Somebody changed the value since: it was left unchanged, and the entry remains.
     Foreign {
         present: Present,
     },
-    /// The interface has another name now: it was left alone, and the entry stays.
+    /// The interface has another name now: it was left unchanged, and the entry remains.
     Renamed {
         to: InterfaceName,
     },
-    /// The interface went to another network namespace: the entry stays.
+    /// The interface went to another network namespace: the entry remains.
     Moved,
-    /// The change was made in another network namespace: the entry stays.
+    /// The change was made in another network namespace: the entry remains.
     OtherNamespace,
-    /// It could not be read or put back: the entry stays.
+    /// It could not be read or put back: the entry remains.
     Failed(setting::Error),
 }
 
@@ -32,7 +32,7 @@ impl Outcome {
     /// Whether the entry is still to be put back.
     pub fn is_kept(&self) -> bool {
         match self {
-            Outcome::Restored | Outcome::AlreadyBack | Outcome::Gone => false,
+            Outcome::Restored | Outcome::AlreadyBack | Outcome::Removed => false,
             Outcome::Foreign { .. }
             | Outcome::Renamed { .. }
             | Outcome::Moved
@@ -63,7 +63,7 @@ impl fmt::Display for Undone {
         match outcome {
             Outcome::Restored => write!(f, "{former}"),
             Outcome::AlreadyBack => write!(f, "already back: {former}"),
-            Outcome::Gone => write!(f, "gone, with the interface or device: {setting}"),
+            Outcome::Removed => write!(f, "removed, with the interface or device: {setting}"),
             Outcome::Foreign { present } => write!(
                 f,
                 "left alone, since somebody changed it after rxlane ({setting}): it is now {}; forced, it \
@@ -108,8 +108,13 @@ impl Journal {
         self.undo_where(force, |entry| numbers.contains(&entry.number))
     }
 
-    fn undo_where(&mut self, force: bool, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Undone>, Error> {
-        let entries: Vec<Entry> = self.entries.iter().rev().filter(|entry| wanted(entry)).cloned().collect();
+    fn undo_where(
+        &mut self,
+        force: bool,
+        is_selected: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Undone>, Error> {
+        let entries: Vec<Entry> =
+            self.entries.iter().rev().filter(|entry| is_selected(entry)).cloned().collect();
         let is_ours = |entry: &Entry| entry.namespace == self.namespace;
         if let Some(newest) = entries.first().filter(|_| !entries.iter().any(is_ours)) {
             return Err(Error::Namespace { theirs: newest.namespace, ours: self.namespace });
@@ -122,7 +127,7 @@ impl Journal {
                 Outcome::Restored | Outcome::AlreadyBack => {
                     self.strike(&Record::Undone { number }, number)?
                 }
-                Outcome::Gone => self.strike(&Record::Dropped { number }, number)?,
+                Outcome::Removed => self.strike(&Record::Dropped { number }, number)?,
                 _ => {}
             }
             all.push(Undone { entry, outcome });
@@ -140,7 +145,7 @@ impl Journal {
         }
         let present = match entry.setting.read(&self.tree) {
             Ok(present) => present,
-            Err(error) if is_gone(entry, &error) => return Outcome::Gone,
+            Err(error) if is_removed(entry, &error) => return Outcome::Removed,
             Err(error) => return Outcome::Failed(error),
         };
         if present.former.as_ref() == Some(&entry.former) {
@@ -167,7 +172,7 @@ impl Journal {
                 }
                 Some(to) => Outcome::Renamed { to },
                 None if entry.moved.is_some() => Outcome::Moved,
-                None => Outcome::Gone,
+                None => Outcome::Removed,
             }),
         }
     }
@@ -185,14 +190,14 @@ impl Entry {
 fn is_ours(entry: &Entry, present: &Present) -> bool {
     match &entry.state {
         State::Done(after) => present.former == *after,
-        // The process was killed before it noted what the change left. The value asked for is its work; so is, most
+        // The process was killed before it noted what the change left. The requested value is its work; so is, most
         // likely, another one of a setting that drivers round.
         State::Intended => present.in_effect || entry.setting.is_rounded_by_drivers(),
     }
 }
 
 /// Whether an interrupt or a sysctl is not there any more.
-fn is_gone(entry: &Entry, error: &setting::Error) -> bool {
+fn is_removed(entry: &Entry, error: &setting::Error) -> bool {
     let no_file =
         matches!(error, setting::Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound);
     no_file && entry.setting.interface().is_none()

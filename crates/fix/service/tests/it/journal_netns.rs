@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -201,8 +201,8 @@ fn an_interface_that_was_deleted_made_anew_or_renamed_is_known() {
     let mtu = setting("ip link set dev in0 mtu 1400");
     let apply =
         || namespace.inside(|| journal(&folder).expect("a journal").apply(&mtu, "test")).expect("changed");
-    let undo = || {
-        let undone = namespace.inside(|| journal(&folder).expect("a journal").undo(false)).expect("undone");
+    let undo = |force| {
+        let undone = namespace.inside(|| journal(&folder).expect("a journal").undo(force)).expect("undone");
         let [one] = <[_; 1]>::try_from(undone).expect("one entry");
         one.outcome
     };
@@ -210,18 +210,18 @@ fn an_interface_that_was_deleted_made_anew_or_renamed_is_known() {
     let ip = |line: &str| namespace.run("ip", &line.split(' ').collect::<Vec<_>>()).expect("done");
     ip("link set dev in0 down");
     ip("link set dev in0 name wan0");
-    assert!(matches!(undo(), Outcome::Renamed { to } if to.as_str() == "wan0"));
+    assert!(matches!(undo(true), Outcome::Renamed { to } if to.as_str() == "wan0"));
     ip("link set dev wan0 name in0");
-    assert!(matches!(undo(), Outcome::Restored));
+    assert!(matches!(undo(false), Outcome::Restored));
     apply();
     ip("link del dev in0");
     namespace.veth(&Veth { mtu: 1400, ..Veth::pair("in0", "out0") }).expect("a pair");
-    assert!(matches!(undo(), Outcome::Gone));
+    assert!(matches!(undo(false), Outcome::Removed));
     assert_eq!(namespace.run("cat", &["/sys/class/net/in0/mtu"]).expect("a value"), "1400\n");
     ip("link set dev in0 mtu 1500");
     apply();
     ip("link del dev in0");
-    assert!(matches!(undo(), Outcome::Gone));
+    assert!(matches!(undo(false), Outcome::Removed));
 }
 
 #[test]
@@ -245,30 +245,14 @@ fn without_root_it_is_permission_that_is_missing() {
 
 /// Names the folder of the journal for the process that is to be killed.
 const FOLDER: &str = "RXLANE_TEST_JOURNAL";
-/// What that process does: `once`, or `ever`.
-const WORK: &str = "RXLANE_TEST_WORK";
 
 /// No test: what the killed process runs.
 #[test]
 #[ignore = "started by other tests"]
 fn victim() {
-    let (Some(folder), Ok(work)) = (std::env::var_os(FOLDER), std::env::var(WORK)) else { return };
-    loop {
-        let mut journal = Journal::open(&StateDir::at(&folder), &Tree::live()).expect("a journal");
-        for command in CHANGES.iter().take(if work == "once" { 1 } else { CHANGES.len() }) {
-            journal.apply(&setting(command), "test").expect("changed");
-        }
-        journal.undo(false).expect("undone");
-    }
-}
-
-fn start_victim(namespace: &Namespace, folder: &TempDir, work: &str, path: &str) -> Child {
-    // Not the environment of the command itself, whose PATH would also find the `ip` that enters the namespace.
-    let mut command: Command = namespace.command("env");
-    command.arg(format!("PATH={path}")).arg(std::env::current_exe().expect("this program"));
-    command.args(["journal_netns::victim", "--exact", "--ignored", "--test-threads=1"]);
-    command.env(FOLDER, folder.path().join("rxlane")).env(WORK, work);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started")
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let mut journal = Journal::open(&StateDir::at(&folder), &Tree::live()).expect("a journal");
+    journal.apply(&setting(CHANGES[0]), "test").expect("changed");
 }
 
 /// Runs a process whose first `ip` kills it, in the place of `KILL` in the script, and waits for its end.
@@ -280,9 +264,13 @@ fn killed_by_ip(namespace: &Namespace, folder: &TempDir, script: &str) {
     let file = folder.path().join("ip");
     fs::write(&file, format!("#!/bin/sh\n{body}\n")).expect("a script");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("executable");
-    let path = format!("{}:{path}", folder.path().display());
-    let mut victim = start_victim(namespace, folder, "once", &path);
-    let status = victim.wait().expect("its end");
+    // Not the environment of the command itself, whose PATH would also find the `ip` that enters the namespace.
+    let mut command: Command = namespace.command("env");
+    command.arg(format!("PATH={}:{path}", folder.path().display()));
+    command.arg(std::env::current_exe().expect("this program"));
+    command.args(["journal_netns::victim", "--exact", "--ignored", "--test-threads=1"]);
+    command.env(FOLDER, folder.path().join("rxlane")).stdin(Stdio::null());
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("started");
     assert_eq!(status.signal(), Some(9), "{status:?}");
 }
 
@@ -291,28 +279,20 @@ fn mtu(namespace: &Namespace) -> String {
 }
 
 #[test]
-fn killed_before_the_change_there_is_nothing_to_put_back() {
-    let Some((namespace, folder)) = machine() else { return };
-    killed_by_ip(&namespace, &folder, "KILL");
-    assert_eq!(mtu(&namespace), "1500");
-    let mut journal = namespace.inside(|| journal(&folder)).expect("a journal");
-    assert!(matches!(journal.entries(), [entry] if entry.is_interrupted()));
-    let undone = namespace.inside(|| journal.undo(false)).expect("undone");
-    assert!(matches!(undone[..], [ref one] if matches!(one.outcome, Outcome::AlreadyBack)), "{undone:?}");
-    assert!(!folder.path().join("rxlane/journal").exists());
-}
-
-#[test]
-fn killed_after_the_change_it_is_put_back() {
-    let Some((namespace, folder)) = machine() else { return };
-    killed_by_ip(&namespace, &folder, "CHANGE\nKILL");
-    assert_eq!(mtu(&namespace), "1400");
-    let mut journal = namespace.inside(|| journal(&folder)).expect("a journal");
-    assert!(matches!(journal.entries(), [entry] if entry.is_interrupted()));
-    let undone = namespace.inside(|| journal.undo(false)).expect("undone");
-    assert!(matches!(undone[..], [ref one] if matches!(one.outcome, Outcome::Restored)), "{undone:?}");
-    assert_eq!(mtu(&namespace), "1500");
-    assert!(!folder.path().join("rxlane/journal").exists());
+fn what_a_killed_process_changed_is_put_back() {
+    for (script, value) in [("KILL", "1500"), ("CHANGE\nKILL", "1400")] {
+        let Some((namespace, folder)) = machine() else { return };
+        killed_by_ip(&namespace, &folder, script);
+        assert_eq!(mtu(&namespace), value);
+        let mut journal = namespace.inside(|| journal(&folder)).expect("a journal");
+        assert!(matches!(journal.entries(), [entry] if entry.is_interrupted()));
+        let undone = namespace.inside(|| journal.undo(false)).expect("undone");
+        let [only] = &undone[..] else { panic!("{undone:?}") };
+        let is_restored = matches!(only.outcome, Outcome::Restored);
+        assert!(is_restored == (value == "1400") && !only.outcome.is_kept(), "{only:?}");
+        assert_eq!(mtu(&namespace), "1500");
+        assert!(!folder.path().join("rxlane/journal").exists());
+    }
 }
 
 #[test]
@@ -333,39 +313,4 @@ fn nobody_undoes_while_a_program_of_a_killed_process_is_about_to_change() {
     assert_eq!(mtu(&namespace), "1400");
     namespace.inside(|| journal.undo(false)).expect("undone");
     assert_eq!(mtu(&namespace), "1500");
-}
-
-#[test]
-fn killed_at_any_moment_everything_is_put_back() {
-    let Some((namespace, folder)) = machine() else { return };
-    let before = state(&namespace);
-    let path = std::env::var("PATH").expect("a search path");
-    let directory = folder.path().join("rxlane");
-    let mut outstanding = 0;
-    for round in 0..20_u64 {
-        let mut victim = start_victim(&namespace, &folder, "ever", &path);
-        let until = Instant::now() + testkit::PATIENCE;
-        while !directory.join("journal").exists() {
-            assert!(Instant::now() < until && victim.try_wait().expect("its state").is_none(), "no journal");
-            thread::sleep(Duration::from_millis(1));
-        }
-        thread::sleep(Duration::from_micros(round * 1700));
-        victim.kill().expect("killed");
-        victim.wait().expect("its end");
-        // A program that it had just started may have the lock for a moment.
-        let until = Instant::now() + testkit::PATIENCE;
-        let mut journal = loop {
-            match namespace.inside(|| journal(&folder)) {
-                Ok(journal) => break journal,
-                Err(Error::Busy { .. }) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
-                Err(error) => panic!("{error:?}"),
-            }
-        };
-        outstanding += journal.entries().len();
-        let undone = namespace.inside(|| journal.undo(false)).expect("undone");
-        assert!(undone.iter().all(|undone| !undone.outcome.is_kept()), "{undone:?}");
-        assert_eq!(state(&namespace), before, "round {round}");
-        assert!(!directory.join("journal").exists());
-    }
-    assert!(outstanding > 0, "it was never killed in the midst of its work");
 }

@@ -24,7 +24,7 @@ pub(super) fn restore(
     records: &Records,
 ) -> Result<(), Error> {
     let Some(mut journal) = up::existing_journal(records)? else { return Ok(()) };
-    forget_gone(&mut journal)?;
+    forget_removed(&mut journal)?;
     let entries = journal.entries().to_vec();
     let concern = |entry: &Entry| concern(entry, &down.interface, interface, instances);
     let (mut here, mut before) = (Vec::new(), Vec::new());
@@ -42,8 +42,8 @@ pub(super) fn restore(
         let is_kept = one.outcome.is_kept();
         down.kept += usize::from(is_kept);
         match &one.outcome {
-            // Of an interface that is gone there is nothing to tell.
-            Outcome::Gone => {}
+            // Of a removed interface there is nothing to report.
+            Outcome::Removed => {}
             Outcome::Renamed { to } => down.left.push(format!(
                 "the interface is now called {to}; this restores it: {}",
                 one.entry.former.of(to)
@@ -125,16 +125,16 @@ fn elsewhere(entry: &Entry) -> String {
     )
 }
 
-/// Forgets what was changed on interfaces whose namespace is gone, unless they came back from it.
-fn forget_gone(journal: &mut Journal) -> Result<(), Error> {
+/// Forgets what was changed on interfaces whose namespace was removed, unless they came back from it.
+fn forget_removed(journal: &mut Journal) -> Result<(), Error> {
     let here = named::here();
-    let gone = |entry: &&Entry| {
+    let removed = |entry: &&Entry| {
         let namespace = entry.moved.as_ref().and_then(|moved| moved.namespace);
         let is_ours = here.is_none_or(|here| entry.namespace == here);
         let is_back = entry.index.and_then(named::name_of).is_some();
         is_ours && !is_back && namespace.is_some_and(|namespace| !exists(namespace))
     };
-    let numbers: Vec<u64> = journal.entries().iter().filter(gone).map(|entry| entry.number).collect();
+    let numbers: Vec<u64> = journal.entries().iter().filter(removed).map(|entry| entry.number).collect();
     for number in numbers {
         journal.forget(number)?;
     }

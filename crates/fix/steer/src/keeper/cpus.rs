@@ -33,12 +33,12 @@ impl Cpus {
     pub fn conditions(&mut self) -> BTreeMap<u32, Condition> {
         let is_due = self.before.as_ref().is_none_or(|(at, _)| at.elapsed() >= SPAN);
         if is_due {
-            self.look();
+            self.refresh();
         }
         self.known.clone()
     }
 
-    fn look(&mut self) {
+    fn refresh(&mut self) {
         let times: Times = usage_in(&self.root.join("proc/stat")).unwrap_or_default();
         let online = fs::read_to_string(self.root.join("sys/devices/system/cpu/online"));
         let online = online.ok().and_then(|list| CpuSet::parse_list(&list).ok());
@@ -49,8 +49,8 @@ impl Cpus {
         let mut known: BTreeMap<u32, Condition> =
             times.keys().map(|&cpu| (cpu, Condition { online: true, busy: busy(cpu) })).collect();
         if let Some(online) = online {
-            let gone = before.keys().chain(self.known.keys()).filter(|cpu| !online.contains(**cpu));
-            known.extend(gone.map(|&cpu| (cpu, Condition { online: false, busy: None })));
+            let offline = before.keys().chain(self.known.keys()).filter(|cpu| !online.contains(**cpu));
+            known.extend(offline.map(|&cpu| (cpu, Condition { online: false, busy: None })));
         }
         self.known = known;
         self.before = Some((Instant::now(), times));
@@ -78,11 +78,11 @@ mod tests {
         write("sys/devices/system/cpu/online", "0\n");
         // Too soon.
         assert_eq!(cpus.conditions(), BTreeMap::from([(0, unknown), (1, unknown)]));
-        cpus.look();
+        cpus.refresh();
         let busy = Condition { online: true, busy: Some(0.4) };
         let offline = Condition { online: false, busy: None };
         assert_eq!(cpus.conditions(), BTreeMap::from([(0, busy), (1, offline)]));
-        cpus.look();
+        cpus.refresh();
         assert_eq!(cpus.conditions().get(&1), Some(&offline), "it stays offline");
     }
 

@@ -1,7 +1,7 @@
 //! Serves one page over HTTP/1.1 (RFC 9112) to whoever asks with GET or HEAD.
 //!
 //! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] bytes. It knows
-//! nobody and tells everybody the same, so who may connect is a matter of the address.
+//! nobody and answers everybody the same, so who may connect is a matter of the address.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -45,7 +45,7 @@ impl Server {
         Ok(Server { shared, address, thread: Some(thread) })
     }
 
-    /// Where it listens; with the port that was chosen where port 0 was asked for.
+    /// Where it listens; with the port that was chosen where port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -162,7 +162,7 @@ fn left(until: Instant) -> io::Result<Duration> {
 
 fn respond(head: &[u8], page: &str) -> Vec<u8> {
     let is_whole = head.windows(4).any(|end| end == b"\r\n\r\n");
-    let line = head.split(|octet| *octet == b'\r').next().unwrap_or_default();
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let words: Vec<&str> = std::str::from_utf8(line).unwrap_or_default().split(' ').collect();
     let (method, target) = match words[..] {
         _ if !is_whole && head.len() > REQUEST => {

@@ -12,7 +12,7 @@ use xdp::layout::BUCKETS;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burden {
     pub cpu: u32,
-    /// What it is spared because it receives, and other work.
+    /// The work that it is saved because it receives, and other work.
     pub extra: f64,
 }
 
@@ -57,26 +57,26 @@ pub(super) fn choose(
     let mut moves = Vec::new();
     let mut blocked = false;
     while moves.len() < count {
-        let Some((hot, cold, mean)) = extremes(&levels) else { break };
-        if levels[hot].load <= limits.even * mean {
+        let Some((busiest, idlest, mean)) = extremes(&levels) else { break };
+        if levels[busiest].load <= limits.even * mean {
             break;
         }
-        let gap = levels[hot].load - levels[cold].load;
+        let gap = levels[busiest].load - levels[idlest].load;
         let improves = |rate: f64| rate >= GAIN * mean && rate <= gap - GAIN * mean;
-        let on_hot = |bucket: &usize| owners[*bucket] == levels[hot].cpu && improves(rates[*bucket]);
-        let candidates: Vec<usize> = (0..BUCKETS).filter(on_hot).collect();
-        let ease_to = |bucket: usize| ease(bucket, levels[cold].cpu);
+        let on_busiest = |bucket: &usize| owners[*bucket] == levels[busiest].cpu && improves(rates[*bucket]);
+        let candidates: Vec<usize> = (0..BUCKETS).filter(on_busiest).collect();
+        let ease_to = |bucket: usize| ease(bucket, levels[idlest].cpu);
         match pick(&candidates, rates, &ease_to, gap) {
             Some(bucket) => {
-                let (from, to) = (levels[hot].cpu, levels[cold].cpu);
+                let (from, to) = (levels[busiest].cpu, levels[idlest].cpu);
                 moves.push(Move { bucket, from, to, why: Why::Uneven });
                 owners[bucket] = to;
-                levels[hot].load -= rates[bucket];
-                levels[cold].load += rates[bucket];
+                levels[busiest].load -= rates[bucket];
+                levels[idlest].load += rates[bucket];
             }
             None => {
                 blocked |= !candidates.is_empty();
-                levels[hot].is_aside = true;
+                levels[busiest].is_aside = true;
             }
         }
     }
@@ -95,9 +95,9 @@ pub(super) fn rescue(burdens: &[Burden], rates: &[f64; BUCKETS], owners: &[u32; 
     let mut stray: Vec<usize> = (0..BUCKETS).filter(is_stray).collect();
     stray.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
     for bucket in stray {
-        let Some(cold) = levels.iter_mut().min_by(|a, b| a.load.total_cmp(&b.load)) else { break };
-        cold.load += rates[bucket].max(least);
-        moves.push(Move { bucket, from: owners[bucket], to: cold.cpu, why: Why::Gone });
+        let Some(idlest) = levels.iter_mut().min_by(|a, b| a.load.total_cmp(&b.load)) else { break };
+        idlest.load += rates[bucket].max(least);
+        moves.push(Move { bucket, from: owners[bucket], to: idlest.cpu, why: Why::Unavailable });
     }
     moves
 }
@@ -139,9 +139,9 @@ fn levels(burdens: &[Burden], rates: &[f64; BUCKETS], owners: &[u32; BUCKETS]) -
 fn extremes(levels: &[Level]) -> Option<(usize, usize, f64)> {
     let open = || levels.iter().enumerate().filter(|(_, level)| !level.is_aside);
     let by_load = |a: &(usize, &Level), b: &(usize, &Level)| a.1.load.total_cmp(&b.1.load);
-    let (hot, cold) = (open().max_by(by_load)?.0, open().min_by(by_load)?.0);
+    let (busiest, idlest) = (open().max_by(by_load)?.0, open().min_by(by_load)?.0);
     let mean = open().map(|(_, level)| level.load).sum::<f64>() / open().count() as f64;
-    (hot != cold).then_some((hot, cold, mean))
+    (busiest != idlest).then_some((busiest, idlest, mean))
 }
 
 /// Of those that pause, the one next to half the gap; of those that hardly do, the lightest.
@@ -151,14 +151,14 @@ fn pick(
     ease: &impl Fn(usize) -> Ease,
     gap: f64,
 ) -> Option<usize> {
-    let of = |wanted: Ease| candidates.iter().copied().filter(move |&bucket| ease(bucket) == wanted);
+    let of = |required: Ease| candidates.iter().copied().filter(move |&bucket| ease(bucket) == required);
     let off_half = |bucket: usize| (rates[bucket] - gap / 2.0).abs();
     let easy = of(Ease::Easy).min_by(|&a, &b| off_half(a).total_cmp(&off_half(b)));
     easy.or_else(|| of(Ease::Hard).min_by(|&a, &b| rates[a].total_cmp(&rates[b])))
 }
 
 /// What makes the load even where one bucket is too much for one CPU by frames alone.
-pub(super) fn beside(
+pub(super) fn even_with_heavy_bucket(
     cpus: usize,
     rates: &[f64; BUCKETS],
     owners: &[u32; BUCKETS],
@@ -168,7 +168,7 @@ pub(super) fn beside(
     let heaviest = (0..BUCKETS).max_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;
     let share = rates[heaviest] / sum;
     let is_too_much = sum > 0.0 && share * cpus as f64 > limits.uneven;
-    is_too_much.then(|| State::EvenBeside { bucket: heaviest, cpu: owners[heaviest], share })
+    is_too_much.then(|| State::EvenWithHeavyBucket { bucket: heaviest, cpu: owners[heaviest], share })
 }
 
 fn standing(
@@ -179,12 +179,12 @@ fn standing(
     blocked: bool,
 ) -> State {
     let mean = levels.iter().map(|level| level.load).sum::<f64>() / levels.len().max(1) as f64;
-    let Some(hot) = levels.iter().max_by(|a, b| a.load.total_cmp(&b.load)) else { return State::Unknown };
-    if hot.load <= limits.uneven * mean {
+    let Some(busiest) = levels.iter().max_by(|a, b| a.load.total_cmp(&b.load)) else { return State::Unknown };
+    if busiest.load <= limits.uneven * mean {
         return State::Even;
     }
-    if hot.extra > limits.even * mean {
-        return State::OtherWork { cpu: hot.cpu };
+    if busiest.extra > limits.even * mean {
+        return State::OtherWork { cpu: busiest.cpu };
     }
     let heaviest = (0..BUCKETS).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0);
     let floor = levels.iter().map(|level| level.extra).fold(f64::INFINITY, f64::min);

@@ -1,6 +1,6 @@
 //! Which frames are lost for certain.
 //!
-//! The queue of a CPU drops what does not fit, and the programs are not told. Until such frames are counted as lost,
+//! The queue of a CPU drops what does not fit, and the programs do not see that. Until such frames are counted as lost,
 //! their bucket looks as if they were on their way, and cannot move. What is still on its way must not be counted.
 //!
 //! The queue hands out first what came in first. So, for a CPU, after a *mark* (a reading of all that was sent):
@@ -52,7 +52,7 @@ const STILL: Duration = Duration::from_secs(3);
 struct Mark {
     at: Duration,
     sent: Box<[u64; BUCKETS]>,
-    wanted: Box<[u32; BUCKETS]>,
+    ordered: Box<[u32; BUCKETS]>,
     /// CPUs that had received any.
     receivers: Vec<Receiver>,
 }
@@ -175,7 +175,7 @@ impl Horizons {
     }
 }
 
-/// When a CPU goes offline, the kernel moves the thread of its queue to another one, where it stays for good. That one
+/// When a CPU goes offline, the kernel moves the thread of its queue to another one, where it remains. That one
 /// then counts more than was sent to it, sooner or later.
 fn is_mixed(reading: &Reading) -> bool {
     let is_offline = |cpu: u32| reading.conditions.get(&cpu).is_some_and(|condition| !condition.online);
@@ -206,7 +206,7 @@ impl Mark {
         Mark {
             at: reading.at(),
             sent: reading.counters.sent.clone(),
-            wanted: Box::new(std::array::from_fn(|bucket| reading.buckets[bucket].cpu)),
+            ordered: Box::new(std::array::from_fn(|bucket| reading.buckets[bucket].cpu)),
             receivers: reading.counters.receivers.iter().filter(has_sent).cloned().collect(),
         }
     }
@@ -218,7 +218,7 @@ impl Mark {
 
     /// Whether the bucket has stayed where it was at the mark, on every receiving CPU that had sent it.
     fn stands(&self, reading: &Reading, bucket: usize) -> bool {
-        self.wanted[bucket] == reading.buckets[bucket].cpu
+        self.ordered[bucket] == reading.buckets[bucket].cpu
             && self.receivers.iter().filter(|before| before.sent[bucket] > 0).all(|before| {
                 now(before, reading).is_some_and(|now| now.current[bucket] == before.current[bucket])
             })

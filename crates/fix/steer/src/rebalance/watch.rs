@@ -21,7 +21,7 @@ const BURST: u32 = 6;
 /// Part of the old rate in the new.
 const MEMORY: f64 = 0.5;
 
-/// Other work below this part of a CPU's time is not told from noise.
+/// Other work below this part of a CPU's time cannot be distinguished from noise.
 const NOISE: f64 = 0.1;
 
 /// Of a bucket that comes in singly and at random, pauses of length `d` are `r·exp(−r·d)` a second at the rate `r`. With
@@ -179,13 +179,13 @@ impl Balancer {
         self.judged = Some(Judged::of(reading));
         self.burst = BURST;
 
-        let wanted: [u32; BUCKETS] = std::array::from_fn(|bucket| reading.buckets[bucket].cpu);
+        let ordered: [u32; BUCKETS] = std::array::from_fn(|bucket| reading.buckets[bucket].cpu);
         let rescued = match self.setup.may_move {
-            true => choice::rescue(&burdens, &self.rates, &wanted),
+            true => choice::rescue(&burdens, &self.rates, &ordered),
             false => Vec::new(),
         };
         self.order(reading, &rescued);
-        let mut owners = wanted;
+        let mut owners = ordered;
         rescued.iter().for_each(|moved| owners[moved.bucket] = moved.to);
         let overdue = self.waiting.iter().filter(|(_, waiting)| waiting.is_overdue);
         overdue.for_each(|(&bucket, waiting)| owners[bucket] = waiting.from);
@@ -193,9 +193,9 @@ impl Balancer {
 
         self.imbalance = choice::imbalance(&burdens, &self.rates, &owners);
         let lately = choice::imbalance(&burdens, &self.fresh_rates, &owners);
-        let even_by = choice::beside(burdens.len(), &self.rates, &owners, &limits);
-        let told = |state: State| if state == State::Even { even_by.unwrap_or(state) } else { state };
-        self.state = told(self.weigh_up(lately));
+        let even_by = choice::even_with_heavy_bucket(burdens.len(), &self.rates, &owners, &limits);
+        let qualified = |state: State| if state == State::Even { even_by.unwrap_or(state) } else { state };
+        self.state = qualified(self.weigh_up(lately));
         if self.state != State::Moving {
             return;
         }
@@ -209,7 +209,7 @@ impl Balancer {
             _ if self.fresh() > 0 => State::Moving,
             State::Even => {
                 (self.is_levelling, self.uneven_for) = (false, 0);
-                told(State::Even)
+                qualified(State::Even)
             }
             state => state,
         };
@@ -339,20 +339,20 @@ impl Balancer {
 /// Whether a receiving CPU still sends the bucket to `cpu` although it was ordered elsewhere. Ordered back, that CPU
 /// would remember the first order as unfinished, and finish a later one too early.
 fn is_left_behind(reading: &Reading, bucket: usize, cpu: u32) -> bool {
-    let wanted = reading.buckets[bucket].cpu;
+    let ordered = reading.buckets[bucket].cpu;
     let mut senders = reading.counters.receivers.iter().filter(|receiver| receiver.frames(bucket) > 0);
-    senders.any(|receiver| receiver.current[bucket] != wanted && receiver.current[bucket] == cpu)
+    senders.any(|receiver| receiver.current[bucket] != ordered && receiver.current[bucket] == cpu)
 }
 
 impl Waiting {
     fn fate(&self, reading: &Reading, bucket: usize, interval: Duration, patience: Duration) -> Fate {
-        let wanted = reading.buckets[bucket].cpu;
+        let ordered = reading.buckets[bucket].cpu;
         let waited = reading.at().saturating_sub(self.since);
         let sends = |receiver: &&Receiver| {
             receiver.frames(bucket) != self.sent.get(&receiver.cpu).copied().unwrap_or(0)
         };
         let active: Vec<_> = reading.counters.receivers.iter().filter(sends).collect();
-        let made = active.iter().filter(|receiver| receiver.current[bucket] == wanted).count();
+        let made = active.iter().filter(|receiver| receiver.current[bucket] == ordered).count();
         if made == active.len() && (made > 0 || waited >= interval) {
             return Fate::Made;
         }

@@ -1,4 +1,4 @@
-//! What the queues of CPUs dropped, as far as it is certain: the programs are not told, and what is on its way looks alike.
+//! What the queues of CPUs dropped, as far as it is certain: the programs do not see that, and what is on its way looks alike.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,10 +56,10 @@ pub(super) fn queued(due: &Counters, now: &Counters) -> Vec<Queued> {
 
 /// The fewest frames that had not arrived at a moment, by CPU. A reading reads arrivals first, so what it read as sent is
 /// compared with the next one's arrivals: else frames that came meanwhile would seem to be missing.
-pub(super) fn fewest_missing(looks: &[Counters]) -> BTreeMap<u32, u64> {
+pub(super) fn fewest_missing(readings: &[Counters]) -> BTreeMap<u32, u64> {
     let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
-    for look in looks.windows(2) {
-        if let [due, now] = look {
+    for pair in readings.windows(2) {
+        if let [due, now] = pair {
             for (cpu, missing) in missing(&queued(due, now)) {
                 fewest.entry(cpu).and_modify(|fewest| *fewest = missing.min(*fewest)).or_insert(missing);
             }
@@ -97,8 +97,9 @@ fn add_proven(drops: &mut BTreeMap<u32, Drops>, missing: &BTreeMap<u32, u64>, bu
         for (cpu, drops) in drops.iter_mut() {
             let own = buckets.iter().filter(|bucket| bucket.cpu == *cpu).map(|bucket| bucket.lost);
             let most = if is_own { own.fold(0, u64::saturating_add) } else { u64::MAX };
-            let room = missing.get(cpu).copied().unwrap_or_default().min(most).saturating_sub(drops.total);
-            let more = room.min(left);
+            let possible =
+                missing.get(cpu).copied().unwrap_or_default().min(most).saturating_sub(drops.total);
+            let more = possible.min(left);
             drops.total += more;
             left -= more;
         }

@@ -3,8 +3,9 @@
 use host::text::Reader;
 use rxlane_steer::check::{Check, Checked, Known, Request, check};
 use rxlane_steer::classes::Choice;
+use rxlane_steer::expected::{Expected, expected};
 use rxlane_steer::facts::{Level, MtuFits, Tagged, What};
-use rxlane_steer::look::{Look, Sampled};
+use rxlane_steer::observation::{Observation, Sampled};
 use rxlane_steer::recommend::Answer;
 
 /// An i350 with four queues, all frames on queue 0, whose CPU has no time left; two readings a second apart.
@@ -56,10 +57,10 @@ fn router(driver: &str, pci: &str, mtu: u32, rxvlan: &str, more: &str) -> String
     )
 }
 
-fn look(text: &str) -> Look {
+fn observation(text: &str) -> Observation {
     let mut reader = Reader::new();
     reader.read("text", text.as_bytes()).expect("a text");
-    Look { snapshot: reader.finish(), traffic: None, sampled: Sampled::NotPermitted }
+    Observation { snapshot: reader.finish(), traffic: None, sampled: Sampled::NotPermitted }
 }
 
 fn request(interface: &str) -> Request {
@@ -73,8 +74,17 @@ fn request(interface: &str) -> Request {
 }
 
 fn checked(text: &str, request: &Request) -> Checked {
-    let known = Known { online: vec![0, 1, 2, 3], forwards: true, ..Known::default() };
-    check(request, &look(text), &known).expect("an answer")
+    check(request, &observation(text), &four_cpus()).expect("an answer")
+}
+
+fn four_cpus() -> Known {
+    Known { online: vec![0, 1, 2, 3], forwards: true, ..Known::default() }
+}
+
+fn expectation(text: &str, request: &Request) -> Expected {
+    let (observation, known) = (observation(text), four_cpus());
+    let checked = check(request, &observation, &known).expect("an answer");
+    expected(request, &observation, &known, &checked).expect("an answer").expect("RPS is known at least")
 }
 
 fn fact(check: &Check, about: &str) -> (Level, What) {
@@ -90,8 +100,8 @@ const VLAN: &str = "3: eth0.35@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 
      link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n    vlan protocol 802.1Q id 35 <REORDER_HDR>\n";
 
 #[test]
-fn a_hot_queue_of_an_i350_is_explained() {
-    let Checked { check, plan, classes, stripping } =
+fn a_saturated_queue_of_an_i350_is_explained() {
+    let Checked { check, plan, classes, stripping, .. } =
         checked(&router("igb", "8086:1521", 1500, "off", ""), &request("eth0"));
     assert!(check.possible, "{:?}", check.facts);
     assert!(check.frames == Some(100_000) && !check.steered && check.status.is_none());
@@ -116,14 +126,15 @@ fn a_hot_queue_of_an_i350_is_explained() {
     assert_eq!(check.recommendation.answer, Answer::Rps, "{:?}", check.recommendation);
     let eight = Known { online: (0..8).collect(), forwards: true, ..Known::default() };
     let text = router("igb", "8086:1521", 1500, "off", "");
-    let check = rxlane_steer::check::check(&request("eth0"), &look(&text), &eight).expect("an answer").check;
+    let check =
+        rxlane_steer::check::check(&request("eth0"), &observation(&text), &eight).expect("an answer").check;
     assert_eq!(check.recommendation.answer, Answer::Steer, "{:?}", check.recommendation);
 }
 
 #[test]
 fn the_model_expects_what_the_costs_that_were_counted_allow() {
     let text = router("igb", "8086:1521", 1500, "off", "");
-    let found = checked(&text, &request("eth0")).check.expected.expect("the model was asked");
+    let found = expectation(&text, &request("eth0"));
     let (rps, steer) = (found.rps.expect("RPS"), found.steer.expect("steering"));
     // 5,070 over 2,090 and over 1,790.
     assert!((2.2..2.6).contains(&rps.times) && (2.6..3.0).contains(&steer.times), "{found:?}");
@@ -137,13 +148,12 @@ fn the_model_expects_what_the_costs_that_were_counted_allow() {
 
 #[test]
 fn what_was_not_counted_is_unknown_to_the_model() {
-    let found = checked(&router("veth", "8086:1521", 1500, "off", ""), &request("eth0")).check.expected;
-    let found = found.expect("RPS is known");
+    let found = expectation(&router("veth", "8086:1521", 1500, "off", ""), &request("eth0"));
     assert!(found.steer.is_none() && found.rps.is_some(), "{found:?}");
     assert!(found.assumptions.iter().any(|clause| clause.contains("unknown")), "{found:?}");
     let generic = Request { generic: true, ..request("eth0") };
-    let found = checked(&router("igb", "8086:1521", 1500, "off", ""), &generic).check.expected;
-    assert!(found.expect("RPS is known").steer.is_none());
+    let found = expectation(&router("igb", "8086:1521", 1500, "off", ""), &generic);
+    assert!(found.steer.is_none());
 }
 
 #[test]
@@ -163,7 +173,7 @@ fn tags_that_would_be_lost_stop_it_unless_they_are_kept() {
 }
 
 #[test]
-fn drivers_that_cannot_are_told_with_the_way_out() {
+fn drivers_that_cannot_are_named_with_the_way_out() {
     let check = checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &request("eth0")).check;
     assert_eq!(fact(&check, "driver").0, Level::Stops);
     assert!(check.lacks() && !check.is_yes());
@@ -190,7 +200,7 @@ fn what_stands_on_a_device_is_steered_there() {
 }
 
 #[test]
-fn an_old_kernel_is_told() {
+fn an_old_kernel_stops_steering() {
     let text = router("igb", "8086:1521", 1500, "off", "").replace("Linux 6.12.9", "Linux 5.4.0");
     let check = checked(&text, &request("eth0")).check;
     assert_eq!(fact(&check, "kernel"), (Level::Stops, What::KernelTooOld("5.4.0".to_owned())));

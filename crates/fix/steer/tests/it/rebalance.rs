@@ -113,8 +113,8 @@ const TICK: Duration = Duration::from_millis(5);
 fn shares_are_targets_and_what_follows_them_is_even() {
     let weights =
         vec![Weight { cpu: 0, share: 0.1 }, Weight { cpu: 1, share: 0.45 }, Weight { cpu: 2, share: 0.45 }];
-    let dealt = |bucket: usize| if bucket.is_multiple_of(10) { 0 } else { 1 + bucket as u32 % 2 };
-    let mut bench = Bench::with(weights.clone(), dealt);
+    let cpu_of = |bucket: usize| if bucket.is_multiple_of(10) { 0 } else { 1 + bucket as u32 % 2 };
+    let mut bench = Bench::with(weights.clone(), cpu_of);
     let (moves, last) = bench.seconds(20, |_| 50);
     assert_eq!((moves.len(), last.state), (0, State::Even));
     // Equal frames are too much for CPU 0 then.
@@ -210,7 +210,7 @@ fn buckets_of_a_cpu_that_went_offline_go_elsewhere_at_once() {
     let (moves, _) = bench.seconds(1, |_| 50);
     assert_eq!(moves.len(), BUCKETS / 4);
     for cpu in [0, 1, 3] {
-        let gained = moves.iter().filter(|(_, to, why)| *to == cpu && *why == Why::Gone).count();
+        let gained = moves.iter().filter(|(_, to, why)| *to == cpu && *why == Why::Unavailable).count();
         assert!((20..=23).contains(&gained), "{gained}");
     }
     let (moves, _) = bench.seconds(10, |_| 50);
@@ -340,13 +340,13 @@ fn a_queue_that_is_still_for_three_seconds_is_empty_and_a_wrong_guess_is_correct
 }
 
 #[test]
-fn one_flow_beside_other_work_is_called_so_and_not_even() {
+fn one_heavy_flow_and_other_work_is_no_even_load() {
     let mut bench = Bench::new(2);
     // CPU 0 has a little of the traffic, and other work that weighs as much as the one flow on CPU 1.
     let busy = |busy| Condition { online: true, busy: Some(busy) };
     bench.reading.conditions = BTreeMap::from([(0, busy(0.5)), (1, busy(0.5))]);
     let (moves, last) = bench.seconds(20, |bucket| if bucket == 7 { 9_000 } else { 8 });
-    let State::EvenBeside { bucket, cpu, share } = last.state else { panic!("{last:?}") };
+    let State::EvenWithHeavyBucket { bucket, cpu, share } = last.state else { panic!("{last:?}") };
     assert_eq!((bucket, cpu), (7, 1));
     assert!((share - 0.815).abs() < 0.01, "{share}");
     assert!(moves.iter().all(|(bucket, ..)| *bucket != 7), "{moves:?}");

@@ -96,9 +96,9 @@ impl Drop for Place {
 fn frame(flow: u32, number: u32) -> [u8; 60] {
     let mut frame = [0; 60];
     let mut at = 0;
-    let mut put = |octets: &[u8]| {
-        frame[at..at + octets.len()].copy_from_slice(octets);
-        at += octets.len();
+    let mut put = |bytes: &[u8]| {
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
+        at += bytes.len();
     };
     put(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x64]);
     // Version 1, type 1, session 7, length; PPP: IPv4.
@@ -242,12 +242,12 @@ fn move_all_the_time(attachment: &Attachment, time: Duration, queue_size: u32) -
         for _ in 0..20 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let bucket = (random >> 33) as usize % BUCKETS;
-            let wanted = reading.buckets[bucket];
+            let ordered = reading.buckets[bucket];
             let senders = reading.counters.receivers.iter().filter(|receiver| receiver.frames(bucket) > 0);
             if senders.clone().count() > 0
-                && senders.clone().all(|sender| sender.current[bucket] == wanted.cpu)
+                && senders.clone().all(|sender| sender.current[bucket] == ordered.cpu)
             {
-                let value = Bucket { cpu: 1 - wanted.cpu, ..wanted };
+                let value = Bucket { cpu: 1 - ordered.cpu, ..ordered };
                 attachment.set_bucket(bucket, value).expect("written");
             }
         }
@@ -302,11 +302,11 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
             asker.write_all(&[0]).expect("kept until now");
         });
         let mut last = None;
-        let told = &mut |progress: &Progress| {
+        let report = &mut |progress: &Progress| {
             is_even.store(progress.moves > 0 && progress.state == State::Even.to_string(), Ordering::Relaxed);
             last = Some(progress.clone());
         };
-        keep(&mut attachment, keeping, stop.as_fd(), told).expect("kept");
+        keep(&mut attachment, keeping, stop.as_fd(), report).expect("kept");
         ask.join().expect("asked");
         last.expect("a report")
     };

@@ -28,7 +28,7 @@ struct Control {
     _folder: tempfile::TempDir,
     instances: Instances,
     server: Server,
-    /// Readable when somebody asked for the end.
+    /// Readable when somebody requested the end.
     stop: UnixStream,
 }
 
@@ -66,8 +66,20 @@ fn comes_to_an_end(stream: &UnixStream) -> bool {
     matches!((&*stream).read(&mut [0]), Ok(0))
 }
 
+/// What is answered until the connection is closed.
+fn answer_of(mut stream: UnixStream, question: &[u8]) -> Vec<u8> {
+    // It may be closed before all is written.
+    let _ = stream.write_all(question);
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
+    answer
+}
+
 #[test]
-fn a_question_is_answered_beside_any_number_of_idle_clients() {
+fn a_question_is_answered_with_any_number_of_idle_clients() {
     let control = control();
     let mut idle = Vec::new();
     for number in 0..600 {
@@ -113,15 +125,7 @@ fn who_does_not_read_holds_nobody_up() {
 fn what_is_no_question_is_not_answered() {
     let control = control();
     for question in [&b"nonsense\n"[..], b"\xff\xfe\n", b"\n", &[b'x'; 4096]] {
-        let mut stream = control.connect();
-        // It may be closed before all is written.
-        let _ = stream.write_all(question);
-        let mut answer = Vec::new();
-        match stream.read_to_end(&mut answer) {
-            Ok(_) => {}
-            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
-        }
-        assert!(answer.is_empty());
+        assert_eq!(answer_of(control.connect(), question), b"");
     }
     let refused = control.instances.ask::<Value>("one", "busy").expect_err("refused");
     assert!(matches!(&refused, ControlError::Refused { why, .. } if why == "ask again"), "{refused}");
@@ -169,21 +173,6 @@ fn another_takes_the_place_of_one_that_answers() {
     assert!(matches!(instances.ask::<Value>("one", "status"), Err(ControlError::None { .. })));
 }
 
-/// A process that was killed before it took the place has left its socket.
-#[test]
-fn what_killed_ones_left_is_removed() {
-    let control = control();
-    let name =
-        control.instances.file("one", ".sock").file_name().expect("a name").to_string_lossy().into_owned();
-    let left = control.instances.state().path().join(format!("{name}.123456"));
-    drop(UnixListener::bind(&left).expect("bound"));
-    assert!(left.exists());
-    let (_stop, ask) = UnixStream::pair().expect("a pair");
-    let standby = Server::standby(&control.instances, "one", Arc::new(Handler), ask).expect("a socket");
-    assert!(!left.exists());
-    drop(standby);
-}
-
 #[test]
 fn an_answer_is_as_long_as_there_are_sessions() {
     let control = control();
@@ -191,28 +180,35 @@ fn an_answer_is_as_long_as_there_are_sessions() {
     assert_eq!(answer.len(), LONGEST);
 }
 
-/// A process that was killed before its socket had the place, with the number of one that has ended.
+/// A process that was killed before it took the place has left its socket: whoever asks removes it, and so does the next one
+/// that stands by.
 #[test]
-fn who_asks_removes_what_no_process_holds() {
+fn sockets_that_no_process_holds_are_removed() {
     let control = control();
     let mut child = std::process::Command::new("true").spawn().expect("a process");
-    let gone = child.id();
+    let ended = child.id();
     child.wait().expect("ended");
-    let standby = |pid: u32| {
-        control.instances.state().path().join(format!("{}.sock.{pid}", control.instances.named("one").stem()))
+    let socket = |suffix: &str| {
+        let stem = control.instances.named("one").stem();
+        control.instances.state().path().join(format!("{stem}.sock.{suffix}"))
     };
-    let (left, live) = (standby(gone), standby(std::process::id()));
+    let (left, live) = (socket(&ended.to_string()), socket(&std::process::id().to_string()));
     drop(UnixListener::bind(&left).expect("a socket"));
     // One that is bound, and not listened at yet.
     drop(UnixListener::bind(&live).expect("a socket"));
-    let other =
-        control.instances.state().path().join(format!("{}.sock.x", control.instances.named("one").stem()));
+    let other = socket("x");
     std::fs::write(&other, "").expect("a file");
     assert_eq!(control.instances.names().expect("names"), ["one"]);
     assert!(!left.exists() && live.exists() && other.exists());
     drop(UnixListener::bind(&left).expect("a socket"));
     control.is_answered();
     assert!(!left.exists());
+    drop(UnixListener::bind(&left).expect("a socket"));
+    std::fs::remove_file(&live).expect("removed");
+    let (_stop, ask) = UnixStream::pair().expect("a pair");
+    let standby = Server::standby(&control.instances, "one", Arc::new(Handler), ask).expect("a socket");
+    assert!(!left.exists());
+    drop(standby);
 }
 
 #[test]
@@ -251,19 +247,11 @@ fn another_user_is_not_answered() {
     };
     open(control.instances.state().path(), 0o755);
     open(&path, 0o666);
-    let asked = thread::spawn(move || {
+    let answer = thread::spawn(move || {
         let nobody = Uid::from_raw(65534);
         set_thread_res_uid(nobody, nobody, nobody).expect("another user");
-        let mut stream = UnixStream::connect(path).expect("connected");
-        // It may be closed before the question is written.
-        let _ = stream.write_all(b"status\n");
-        let mut answer = Vec::new();
-        match stream.read_to_end(&mut answer) {
-            Ok(_) => {}
-            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
-        }
-        answer
+        answer_of(UnixStream::connect(path).expect("connected"), b"status\n")
     });
-    assert_eq!(asked.join().expect("no panic"), b"");
+    assert_eq!(answer.join().expect("no panic"), b"");
     control.is_answered();
 }

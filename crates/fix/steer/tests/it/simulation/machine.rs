@@ -279,9 +279,9 @@ impl Machine {
 
     /// Whether a receiving CPU with frames of the bucket sends it elsewhere than it should, and where.
     pub fn left_behind(&self, bucket: usize) -> Vec<u32> {
-        let wanted = self.buckets[bucket].cpu;
+        let ordered = self.buckets[bucket].cpu;
         let sends = self.receiving.iter().filter(|receiving| receiving.sent[bucket] > 0);
-        sends.map(|receiving| receiving.current[bucket]).filter(|cpu| *cpu != wanted).collect()
+        sends.map(|receiving| receiving.current[bucket]).filter(|cpu| *cpu != ordered).collect()
     }
 
     fn after(&mut self, time: Time, event: Event) {
@@ -355,30 +355,30 @@ impl Machine {
     /// `steer.bpf.c`.
     fn steer(&mut self, receiver: usize, frame: Frame) -> usize {
         let bucket = self.flows[frame.flow as usize].bucket;
-        let wanted = self.buckets[bucket].cpu;
+        let ordered = self.buckets[bucket].cpu;
         let mut cpu = self.receiving[receiver].current[bucket];
-        if cpu != wanted || self.receiving[receiver].held[bucket] != 0 {
-            cpu = self.settle(receiver, bucket, cpu, wanted);
+        if cpu != ordered || self.receiving[receiver].held[bucket] != 0 {
+            cpu = self.settle(receiver, bucket, cpu, ordered);
         }
         let receiving = &mut self.receiving[receiver];
         receiving.sent[bucket] += 1;
         receiving.sent_to[cpu as usize] += 1;
-        if self.shape.rule == Rule::HeldSinceSending && cpu != wanted {
+        if self.shape.rule == Rule::HeldSinceSending && cpu != ordered {
             receiving.held[bucket] = self.now;
         }
         cpu as usize
     }
 
-    fn settle(&mut self, receiver: usize, bucket: usize, current: u32, wanted: u32) -> u32 {
+    fn settle(&mut self, receiver: usize, bucket: usize, current: u32, ordered: u32) -> u32 {
         let arrived: u64 = self.working.iter().map(|working| working.arrived[bucket]).sum();
         let sent: u64 = self.receiving.iter().map(|receiving| receiving.sent[bucket]).sum();
         let is_drained = sent == arrived + self.buckets[bucket].lost;
         let astray = self.working[current as usize].astray[bucket];
         let (now, hold) = (self.now, self.shape.hold);
         let receiving = &mut self.receiving[receiver];
-        if current == wanted {
+        if current == ordered {
             receiving.held[bucket] = 0;
-            return wanted;
+            return ordered;
         }
         if self.shape.rule != Rule::AtOnce {
             if receiving.held[bucket] == 0 {
@@ -391,9 +391,9 @@ impl Machine {
             }
         }
         receiving.held[bucket] = 0;
-        receiving.current[bucket] = wanted;
+        receiving.current[bucket] = ordered;
         self.changes += 1;
-        wanted
+        ordered
     }
 
     fn flush(&mut self, receiver: usize, cpu: usize) {

@@ -163,33 +163,22 @@ fn no_flow_is_reordered_whatever_is_moved_and_dropped() {
     assert!(ran.changes > 5 * seeds && ran.dropped > 500 * seeds && ran.lost > ran.dropped / 5, "{ran:?}");
 }
 
+/// Every part of the rule is needed. The last trial is what the rule does not cover: each receiving CPU remembers for itself
+/// where it sends a bucket, and the one that gets the interrupt remembers something else.
 #[test]
-fn without_a_hold_flows_are_reordered() {
-    let ran = run_all(Trial { seeds: 200, hold: 0, ..TRIAL });
-    assert!(ran.reordered > 0 && ran.too_many == 0, "{ran:?}");
-}
-
-#[test]
-fn a_hold_that_begins_with_sending_reorders_flows_and_one_that_begins_with_arriving_does_not() {
-    let ran = run_all(Trial { rule: Rule::HeldSinceSending, ..TIGHT });
-    eprintln!("{ran:?}");
-    assert!(ran.reordered > 0 && ran.too_many == 0, "{ran:?}");
+fn without_a_part_of_the_rule_flows_are_reordered() {
     let ran = run_all(TIGHT);
     eprintln!("{ran:?}");
     assert!(ran.reordered == 0 && ran.too_many == 0 && ran.changes > 1000, "{ran:?}");
-}
-
-/// What the rule does not cover: each receiving CPU remembers for itself where it sends a bucket, and the one that gets
-/// the interrupt remembers something else.
-#[test]
-fn interrupts_that_move_while_buckets_do_reorder_flows() {
-    let ran = run_all(Trial { seeds: 200, interrupts: true, ..TRIAL });
-    eprintln!("with interrupts that move: {ran:?}");
-    assert!(ran.reordered > 0 && ran.too_many == 0, "{ran:?}");
-}
-
-#[test]
-fn buckets_that_move_at_once_reorder_flows() {
-    let ran = run_all(Trial { seeds: 20, rule: Rule::AtOnce, ..TRIAL });
-    assert!(ran.reordered > 0, "{ran:?}");
+    for (what, trial) in [
+        ("a hold since the last sent frame", Trial { rule: Rule::HeldSinceSending, ..TIGHT }),
+        ("no hold", Trial { seeds: 200, hold: 0, ..TRIAL }),
+        ("moves at once", Trial { seeds: 20, rule: Rule::AtOnce, ..TRIAL }),
+        ("interrupts that move", Trial { seeds: 200, interrupts: true, ..TRIAL }),
+    ] {
+        let ran = run_all(trial);
+        eprintln!("{what}: {ran:?}");
+        assert!(ran.reordered > 0, "{what}: {ran:?}");
+        assert!(ran.too_many == 0 || trial.rule == Rule::AtOnce, "{what}: {ran:?}");
+    }
 }

@@ -51,18 +51,18 @@ fn frames_go_to_the_cpus_of_their_buckets_and_are_counted() {
 fn another_opener_sees_the_plan_and_moves_a_bucket() {
     let Some(machine) = Machine::new() else { return };
     drop(machine.attached());
-    let wanted = machine.namespace.inside(|| plan(find(WAN)));
+    let planned = machine.namespace.inside(|| plan(find(WAN)));
     let attachment = machine.open().expect("still there");
     let settings = attachment.settings();
-    assert_eq!((settings.key, settings.classes), (wanted.settings.key, wanted.settings.classes));
-    assert_eq!((settings.hold_ns, settings.symmetric), (wanted.settings.hold_ns, 0));
-    assert_eq!(attachment.cpus().expect("read"), wanted.cpus);
+    assert_eq!((settings.key, settings.classes), (planned.settings.key, planned.settings.classes));
+    assert_eq!((settings.hold_ns, settings.symmetric), (planned.settings.hold_ns, 0));
+    assert_eq!(attachment.cpus().expect("read"), planned.cpus);
     let age = attachment.since().elapsed().expect("in the past");
     assert!(age < Duration::from_secs(120), "{age:?}");
     let names = attachment.programs().each_ref().map(|program| program.name.as_str());
     assert_eq!(names, ["steer", "arrive"]);
     let buckets = attachment.buckets().expect("read");
-    assert_eq!(buckets.map(|bucket| bucket.cpu), wanted.buckets);
+    assert_eq!(buckets.map(|bucket| bucket.cpu), planned.buckets);
 
     let refused = |bucket, cpu| attachment.set_bucket(bucket, Bucket { cpu, spare: 0, lost: 0 });
     assert!(matches!(refused(BUCKETS, 0), Err(Error::Plan(_))));
@@ -94,24 +94,17 @@ fn another_opener_sees_the_plan_and_moves_a_bucket() {
 }
 
 #[test]
-fn generic_mode_works_where_the_driver_has_no_native_one() {
-    let Some(machine) = Machine::new() else { return };
-    let attachment = machine.namespace.inside(|| attach(&Plan { mode: Mode::Generic, ..plan(find(WAN)) }));
-    let attachment = attachment.expect("attached");
-    assert_eq!(machine.namespace.inside(|| attachment.mode()).expect("asked"), Mode::Generic);
-    let sent = machine.namespace.send(PEER, (0..100).map(|flow| pppoe(flow, 100))).expect("sent");
-    settled(&attachment, sent);
-}
-
-#[test]
-fn frames_of_several_buffers_are_steered() {
-    let Some(machine) = Machine::with(&Veth { queues: 4, mtu: 9000, ..Veth::pair(WAN, PEER) }) else {
-        return;
-    };
-    let attachment = machine.attached();
-    let sent = machine.namespace.send(PEER, (0..200).map(|flow| pppoe(flow, 9014))).expect("sent");
-    let counters = settled(&attachment, sent);
-    assert_eq!(counters.reason(Reason::Steered), 200, "{:?}", counters.reasons);
+fn frames_of_several_buffers_are_steered_and_so_are_all_in_generic_mode() {
+    for (mode, mtu, length) in [(Mode::Native, 9000, 9014), (Mode::Generic, 1500, 100)] {
+        let pair = Veth { queues: 4, mtu, ..Veth::pair(WAN, PEER) };
+        let Some(machine) = Machine::with(&pair) else { return };
+        let attachment = machine.namespace.inside(|| attach(&Plan { mode, ..plan(find(WAN)) }));
+        let attachment = attachment.expect("attached");
+        assert_eq!(machine.namespace.inside(|| attachment.mode()).expect("known"), mode);
+        let sent = machine.namespace.send(PEER, (0..200).map(|flow| pppoe(flow, length))).expect("sent");
+        let counters = settled(&attachment, sent);
+        assert_eq!(counters.reason(Reason::Steered), 200, "{mode:?}: {:?}", counters.reasons);
+    }
 }
 
 /// The kernel keeps names with dots under bpffs for itself.

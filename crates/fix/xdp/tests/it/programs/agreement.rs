@@ -85,7 +85,7 @@ impl Agreement {
         if let Some(program) = &mut lane.program
             && (LEAST..=LONGEST).contains(&frame.len())
         {
-            let action = program.action(frame);
+            let action = program.run(frame).0;
             let expected = if decision.bucket().is_some() { REDIRECT } else { PASS };
             assert_eq!(action, expected, "{decision:?}, {:?}, {frame:02x?}", lane.settings);
             count(&mut lane.expected, &decision, REDIRECT);

@@ -13,8 +13,8 @@ struct Structure {
     members: BTreeMap<String, usize>,
 }
 
-fn word(octets: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four bytes"))
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 /// The section of a 64-bit ELF file.
@@ -38,7 +38,7 @@ fn structures(object: &[u8]) -> BTreeMap<String, Structure> {
     let [types_at, types_length, strings_at] = [8, 12, 16].map(|at| word(btf, at) as usize);
     let string = |at: u32| {
         let rest = &btf[header + strings_at + at as usize..];
-        let end = rest.iter().position(|octet| *octet == 0).expect("an end");
+        let end = rest.iter().position(|byte| *byte == 0).expect("an end");
         String::from_utf8(rest[..end].to_vec()).expect("UTF-8")
     };
     let mut structures = BTreeMap::new();

@@ -23,11 +23,11 @@ pub fn frames(path: &Path, mut seen: impl FnMut(&[u8], usize)) {
 fn every_captured_frame_has_one_decision() {
     let mut agreement = Agreement::new();
     for sample in captures::corpus() {
-        frames(&sample.capture, |octets, length| {
-            agreement.check(octets, 0);
-            agreement.check(octets, 1);
-            agreement.check_buffers(octets, length, 0);
-            as_dissected(octets);
+        frames(&sample.capture, |bytes, length| {
+            agreement.check(bytes, 0);
+            agreement.check(bytes, 1);
+            agreement.check_buffers(bytes, length, 0);
+            as_dissected(bytes);
         });
     }
     agreement.finish();
@@ -36,9 +36,9 @@ fn every_captured_frame_has_one_decision() {
 }
 
 /// The flow of a frame without a defect is the one that its dissection tells.
-pub fn as_dissected(octets: &[u8]) {
-    let seen = dissect(Link::Ethernet, octets, octets.len());
-    let decision = decide(octets, &Settings { symmetric: 0, ..settings() });
+pub fn as_dissected(bytes: &[u8]) {
+    let seen = dissect(Link::Ethernet, bytes, bytes.len());
+    let decision = decide(bytes, &Settings { symmetric: 0, ..settings() });
     if let (None, Some(flow), Some((found, _))) = (seen.error(), seen.flow(), decision.flow) {
         assert_eq!((found.source(), found.destination()), (flow.source(), flow.destination()));
         let ports = if seen.fragment() == Fragment::None { flow.source_port() } else { None };

@@ -19,47 +19,63 @@ const DROP: u32 = 1;
 
 const PAYLOAD: u32 = 1500;
 
-/// The program in the kernel, and what it should have counted.
-struct Program {
-    ebpf: Ebpf,
-    passed: [u64; PLACES],
-    refused: [u64; PLACES],
+/// The program in the kernel, what it should have counted, and the native parser; with what of it there is.
+struct Agreement {
+    ebpf: Option<Ebpf>,
+    /// Frames by kind, passed and refused.
+    expected: [[u64; PLACES]; 2],
+    native: Option<Native>,
 }
 
-impl Program {
-    fn load(object: &[u8]) -> Option<Program> {
-        require("bpf", kernel::probe())?;
-        let mut ebpf =
-            EbpfLoader::new().override_global(LIMIT, &PAYLOAD, true).load(object).expect("an object");
-        let program: &mut Xdp = ebpf.program_mut("envelope").expect("there").try_into().expect("XDP");
-        program.load().expect("the verifier takes it");
-        Some(Program { ebpf, passed: [0; PLACES], refused: [0; PLACES] })
+impl Agreement {
+    fn new(object: &[u8]) -> Agreement {
+        let load = |()| {
+            let mut ebpf =
+                EbpfLoader::new().override_global(LIMIT, &PAYLOAD, true).load(object).expect("an object");
+            let program: &mut Xdp = ebpf.program_mut("envelope").expect("there").try_into().expect("XDP");
+            program.load().expect("the verifier takes it");
+            ebpf
+        };
+        let ebpf = require("bpf", kernel::probe()).map(load);
+        Agreement { ebpf, expected: [[0; PLACES]; 2], native: require("cc", native()) }
     }
 
+    /// Holds all to this decision about a frame.
     #[track_caller]
     fn check(&mut self, frame: &[u8], kind: Kind, refused: bool) {
-        let program: &mut Xdp = self.ebpf.program_mut("envelope").expect("there").try_into().expect("XDP");
+        self.check_buffers(frame, frame.len(), kind, refused);
+        let Some(ebpf) = self.ebpf.as_mut().filter(|_| frame.len() >= LEAST) else { return };
+        let program: &mut Xdp = ebpf.program_mut("envelope").expect("there").try_into().expect("XDP");
         let mut out = vec![0; frame.len()];
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
         options.data_out = Some(&mut out);
         let result = program.test_run(options).expect("a run");
-        assert_eq!(result.return_value, if refused { DROP } else { PASS }, "{kind:?}, {}", frame.len());
+        assert_eq!(result.return_value, if refused { DROP } else { PASS }, "{kind:?}, {frame:02x?}");
         assert_eq!(out, frame);
-        let counts = if refused { &mut self.refused } else { &mut self.passed };
-        counts[kind as usize] += 1;
+        self.expected[usize::from(refused)][kind as usize] += 1;
     }
 
-    /// Counters, against what was expected of every frame.
-    fn finish(self) {
-        let map = self.ebpf.map(COUNTS).expect("the map");
-        let counts: PerCpuArray<_, [u8; size_of::<Counts>()]> = PerCpuArray::try_from(map).expect("per CPU");
-        let (mut passed, mut refused) = ([0; PLACES], [0; PLACES]);
-        for value in counts.get(&0, 0).expect("an entry").iter() {
-            add(&mut passed, &value[..8 * PLACES]);
-            add(&mut refused, &value[8 * PLACES..]);
+    /// Holds reference and native parser to it, of whose frame only the first bytes can be read.
+    #[track_caller]
+    fn check_buffers(&mut self, first: &[u8], length: usize, kind: Kind, refused: bool) {
+        assert_eq!(decide(first, length, PAYLOAD), (kind, refused), "{length} bytes, {first:02x?}");
+        if let Some(native) = &mut self.native {
+            let found = native.envelope(first, length, PAYLOAD);
+            assert_eq!(found, (kind as u32, refused), "{length} bytes, {first:02x?}");
         }
-        assert_eq!((passed, refused), (self.passed, self.refused));
+    }
+
+    /// Compares the counters.
+    fn finish(self) {
+        let Some(ebpf) = self.ebpf else { return };
+        let map = ebpf.map(COUNTS).expect("the map");
+        let counts: PerCpuArray<_, [u8; size_of::<Counts>()]> = PerCpuArray::try_from(map).expect("per CPU");
+        let mut found = [[0; PLACES]; 2];
+        for value in counts.get(&0, 0).expect("an entry").iter() {
+            found.iter_mut().zip(value.chunks(8 * PLACES)).for_each(|(found, value)| add(found, value));
+        }
+        assert_eq!(found, self.expected);
     }
 }
 
@@ -112,100 +128,63 @@ fn of_length(packet: &Packet, length: usize) -> Vec<u8> {
     packet.clone().payload(length - headers).bare()
 }
 
-/// Lengths around the limit, the least, and the longest of one buffer and of several.
-fn lengths(headers: usize, several: bool) -> Vec<usize> {
-    let limit = headers + PAYLOAD as usize;
-    let longest = if several { 9014 } else { 3000 };
-    vec![128, limit - 1, limit, limit + 1, limit + 4, limit + 8, longest]
-}
-
 #[test]
 fn payload_behind_tags_and_pppoe_has_a_limit() {
-    for (object, several) in [(object::ENVELOPE, true), (object::ENVELOPE_NOFRAGS, false)] {
-        let mut program = Program::load(object);
-        let mut native = require("cc", native());
+    for (object, longest) in [(object::ENVELOPE, 9014), (object::ENVELOPE_NOFRAGS, 3000)] {
+        let mut agreement = Agreement::new(object);
         for (name, packet, kind, headers) in cases() {
-            for length in lengths(headers, several) {
-                let frame = of_length(&packet, length);
-                let refused = length > headers + PAYLOAD as usize;
-                assert_eq!(decide(&frame, length, PAYLOAD), (kind, refused), "{name}, {length}");
-                if let Some(native) = &mut native {
-                    let found = native.envelope(&frame, length, PAYLOAD);
-                    assert_eq!(found, (kind as u32, refused), "{name}, {length}");
-                }
-                if let Some(program) = &mut program {
-                    program.check(&frame, kind, refused);
-                }
+            println!("{name}");
+            let limit = headers + PAYLOAD as usize;
+            for length in [128, limit - 1, limit, limit + 1, limit + 4, limit + 8, longest] {
+                agreement.check(&of_length(&packet, length), kind, length > limit);
             }
         }
-        if let Some(program) = program {
-            program.finish();
-        }
+        agreement.finish();
     }
 }
 
 #[test]
 fn a_frame_that_is_cut_anywhere_is_no_longer_than_it_is() {
     let frame = tags(3).pppoe().ipv4(UDP).payload(40).bare();
-    let (mut program, mut native) = (Program::load(object::ENVELOPE), require("cc", native()));
+    let mut agreement = Agreement::new(object::ENVELOPE);
     for end in 0..frame.len() {
-        let part = &frame[..end];
         let kind = match end {
             0..18 => Kind::Untagged,
             18..34 => Kind::Tagged,
             _ => Kind::Pppoe,
         };
-        assert_eq!(decide(part, end, PAYLOAD), (kind, false), "{end}");
-        if let Some(native) = &mut native {
-            assert_eq!(native.envelope(part, end, PAYLOAD), (kind as u32, false), "{end}");
-            // The rest stands in other buffers: what cannot be read is payload.
-            let length = PAYLOAD as usize + 14 + 3 * 4 + 8;
-            assert_eq!(native.envelope(part, length, PAYLOAD), (kind as u32, end < 34), "{end}");
-            assert_eq!(decide(part, length, PAYLOAD), (kind, end < 34), "{end}");
-        }
-        if let Some(program) = program.as_mut().filter(|_| end >= LEAST) {
-            program.check(part, kind, false);
-        }
+        agreement.check(&frame[..end], kind, false);
+        // The rest stands in other buffers: what cannot be read is payload.
+        agreement.check_buffers(&frame[..end], PAYLOAD as usize + 14 + 3 * 4 + 8, kind, end < 34);
     }
-    if let Some(program) = program {
-        program.finish();
-    }
+    agreement.finish();
 }
 
 /// Values that mean something in headers.
-const OCTETS: [u8; 12] = [0x81, 0x00, 0x88, 0xa8, 0x91, 0x92, 0x93, 0x64, 0x63, 0x11, 0x21, 0xc0];
+const BYTES: [u8; 12] = [0x81, 0x00, 0x88, 0xa8, 0x91, 0x92, 0x93, 0x64, 0x63, 0x11, 0x21, 0xc0];
 
 #[test]
 fn changed_frames_have_one_decision() {
     const FRAMES: u32 = 40_000;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut below = move |most: usize| (random.next_u64() % most as u64) as usize;
-    let mut program = Program::load(object::ENVELOPE);
-    let mut native: Option<Native> = require("cc", native());
+    let mut agreement = Agreement::new(object::ENVELOPE);
     let cases = cases();
     let mut refusals = 0;
     for _ in 0..FRAMES {
         let (_, packet, ..) = &cases[below(cases.len())];
         let mut frame = of_length(packet, PAYLOAD as usize + 14 + below(48));
         for _ in 0..below(5) {
-            let value = OCTETS[below(OCTETS.len())];
+            let value = BYTES[below(BYTES.len())];
             frame[12 + below(48)] = value;
         }
         let (kind, refused) = decide(&frame, frame.len(), PAYLOAD);
         refusals += u32::from(refused);
-        if let Some(native) = &mut native {
-            assert_eq!(native.envelope(&frame, frame.len(), PAYLOAD), (kind as u32, refused), "{frame:02x?}");
-            let first = below(64);
-            let (kind, refused) = decide(&frame[..first], frame.len(), PAYLOAD);
-            let found = native.envelope(&frame[..first], frame.len(), PAYLOAD);
-            assert_eq!(found, (kind as u32, refused), "{first} of {frame:02x?}");
-        }
-        if let Some(program) = &mut program {
-            program.check(&frame, kind, refused);
-        }
+        agreement.check(&frame, kind, refused);
+        let first = &frame[..below(64)];
+        let (kind, refused) = decide(first, frame.len(), PAYLOAD);
+        agreement.check_buffers(first, frame.len(), kind, refused);
     }
     assert!(refusals > FRAMES / 10 && refusals < FRAMES * 9 / 10, "{refusals}");
-    if let Some(program) = program {
-        program.finish();
-    }
+    agreement.finish();
 }

@@ -93,28 +93,6 @@ fn both_directions_meet_where_wanted_and_only_there() {
     assert!(apart > 5000);
 }
 
-#[test]
-fn every_part_of_a_flow_counts() {
-    let base = flow(v4(SERVER), 443, v4(POOL), 50_000, 6);
-    let others = [
-        flow(v4(SERVER ^ 1), 443, v4(POOL), 50_000, 6),
-        flow(v4(SERVER), 442, v4(POOL), 50_000, 6),
-        flow(v4(SERVER), 443, v4(POOL ^ 0x8000_0000), 50_000, 6),
-        flow(v4(SERVER), 443, v4(POOL), 50_001, 6),
-        flow(v4(SERVER), 443, v4(POOL), 50_000, 17),
-    ];
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
-    let mut same = [0; 5];
-    for _ in 0..4096 {
-        let settings = Settings { key: std::array::from_fn(|_| random.next_u32()), ..settings() };
-        for (same, other) in same.iter_mut().zip(&others) {
-            *same += u32::from(bucket(other, &settings) == bucket(&base, &settings));
-        }
-    }
-    // 16 of 4096 by chance.
-    assert!(same.iter().all(|same| (2..=40).contains(same)), "{same:?}");
-}
-
 /// Buckets that another program computed (`vectors/steering/buckets.csv`).
 #[test]
 #[cfg(target_endian = "little")]

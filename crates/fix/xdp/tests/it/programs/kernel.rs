@@ -30,9 +30,9 @@ pub fn probe() -> Result<(), Missing> {
 }
 
 /// The settings as the program has them.
-pub fn settings_octets(settings: &Settings) -> [u8; size_of::<Settings>()] {
-    let mut octets = [0; size_of::<Settings>()];
-    let mut put = |at: usize, value: &[u8]| octets[at..at + value.len()].copy_from_slice(value);
+pub fn settings_bytes(settings: &Settings) -> [u8; size_of::<Settings>()] {
+    let mut bytes = [0; size_of::<Settings>()];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     for (word, value) in settings.key.iter().enumerate() {
         put(offset_of!(Settings, key) + 4 * word, &value.to_ne_bytes());
     }
@@ -40,7 +40,7 @@ pub fn settings_octets(settings: &Settings) -> [u8; size_of::<Settings>()] {
     put(offset_of!(Settings, symmetric), &settings.symmetric.to_ne_bytes());
     put(offset_of!(Settings, cpus), &settings.cpus.to_ne_bytes());
     put(offset_of!(Settings, hold_ns), &settings.hold_ns.to_ne_bytes());
-    octets
+    bytes
 }
 
 /// Counters summed over all CPUs.
@@ -87,7 +87,7 @@ impl Program {
         settings: impl Into<Option<&'a Settings>>,
         cpus: u32,
     ) -> Result<Program, Box<dyn std::error::Error>> {
-        let settings = settings.into().map(settings_octets);
+        let settings = settings.into().map(settings_bytes);
         let possible = u32::try_from(thread::available_parallelism()?.get())?.max(cpus);
         let mut loader = EbpfLoader::new();
         if let Some(settings) = &settings {
@@ -112,41 +112,55 @@ impl Program {
             return Ok(());
         }
         let buckets: Vec<u32> = (0..BUCKETS as u32).map(|bucket| bucket % cpus).collect();
-        buckets.iter().enumerate().for_each(|(bucket, cpu)| self.want(bucket, *cpu));
-        let mut counts: PerCpuArray<_, [u8; size_of::<Counts>()]> =
-            PerCpuArray::try_from(self.ebpf.map_mut(map::COUNTS).ok_or("no COUNTS")?)?;
-        let mut values = counts.get(&0, 0)?.to_vec();
-        for value in &mut values {
-            for (bucket, cpu) in buckets.iter().enumerate() {
-                let at = offset_of!(Counts, current) + 4 * bucket;
-                value[at..at + 4].copy_from_slice(&cpu.to_ne_bytes());
-            }
-            // So that every frame is queued, wherever a test runs.
-            let at = offset_of!(Counts, own_cpu);
-            value[at..at + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
-        }
-        counts.set(0, values.try_into()?, 0)?;
+        buckets.iter().enumerate().for_each(|(bucket, cpu)| self.order(bucket, *cpu));
+        let current: Vec<u8> = buckets.iter().flat_map(|cpu| cpu.to_ne_bytes()).collect();
+        let at = offset_of!(Counts, current);
+        self.change::<{ size_of::<Counts>() }>(map::COUNTS, |values| {
+            values.iter_mut().for_each(|value| value[at..at + current.len()].copy_from_slice(&current));
+        });
+        // So that every frame is queued, wherever a test runs.
+        self.receive_on(u32::MAX);
         Ok(())
     }
 
     /// What is received on any CPU takes it for this one.
     pub fn receive_on(&mut self, cpu: u32) {
-        let map = self.ebpf.map_mut(map::COUNTS).expect("COUNTS");
-        let mut counts: PerCpuArray<_, [u8; size_of::<Counts>()]> =
-            PerCpuArray::try_from(map).expect("per CPU");
-        let mut values = counts.get(&0, 0).expect("an entry").to_vec();
         let at = offset_of!(Counts, own_cpu);
-        values.iter_mut().for_each(|value| value[at..at + 4].copy_from_slice(&cpu.to_ne_bytes()));
-        counts.set(0, values.try_into().expect("values"), 0).expect("set");
+        self.change::<{ size_of::<Counts>() }>(map::COUNTS, |values| {
+            values.iter_mut().for_each(|value| value[at..at + 4].copy_from_slice(&cpu.to_ne_bytes()));
+        });
+    }
+
+    /// The values of a per-CPU map's only entry.
+    pub fn values<const N: usize>(&self, map: &str) -> Vec<[u8; N]> {
+        let map = self.ebpf.map(map).expect("the map");
+        let map: PerCpuArray<_, [u8; N]> = PerCpuArray::try_from(map).expect("per CPU");
+        map.get(&0, 0).expect("an entry").to_vec()
+    }
+
+    /// Changes them.
+    pub fn change<const N: usize>(&mut self, map: &str, change: impl FnOnce(&mut [[u8; N]])) {
+        let mut values = self.values(map);
+        change(&mut values);
+        let map = self.ebpf.map_mut(map).expect("the map");
+        let mut map: PerCpuArray<_, [u8; N]> = PerCpuArray::try_from(map).expect("per CPU");
+        map.set(0, values.try_into().expect("values"), 0).expect("set");
+    }
+
+    /// The largest of the words at an offset in them.
+    pub fn largest<const N: usize>(&self, map: &str, at: usize) -> u64 {
+        let values = self.values::<N>(map);
+        let words = values.iter().map(|value| *value[at..].first_chunk().expect("a word"));
+        words.map(u64::from_ne_bytes).max().expect("a CPU")
     }
 
     /// The CPU that the bucket should have.
-    pub fn want(&mut self, bucket: usize, cpu: u32) {
-        self.want_with(bucket, cpu, 0);
+    pub fn order(&mut self, bucket: usize, cpu: u32) {
+        self.order_with_lost(bucket, cpu, 0);
     }
 
     /// The same, and how many frames of it are lost.
-    pub fn want_with(&mut self, bucket: usize, cpu: u32, lost: u64) {
+    pub fn order_with_lost(&mut self, bucket: usize, cpu: u32, lost: u64) {
         let mut value = [0; size_of::<Bucket>()];
         let (cpu_at, lost_at) = (offset_of!(Bucket, cpu), offset_of!(Bucket, lost));
         value[cpu_at..cpu_at + 4].copy_from_slice(&cpu.to_ne_bytes());
@@ -164,41 +178,34 @@ impl Program {
         map.set(cpu, 0, None, 0).expect("removed");
     }
 
-    /// Runs it on a frame: what it returned, and the frame as it left it.
-    pub fn run(&mut self, frame: &[u8]) -> (u32, &[u8]) {
+    /// Runs it so many times on a frame: what it returned, and the length of the frame as it left it in `out`.
+    fn test_run(&mut self, frame: &[u8], repeat: u32) -> (u32, usize) {
         let program: &mut Xdp = self.ebpf.program_mut(self.name).expect("loaded").try_into().expect("XDP");
         let mut options = TestRunOptions::new();
         options.data_in = Some(frame);
-        options.data_out = Some(&mut self.out);
+        options.data_out = (repeat == 1).then_some(&mut self.out[..]);
+        options.repeat = repeat;
         let result = program.test_run(options).expect("a run");
-        (result.return_value, &self.out[..result.data_size_out as usize])
+        (result.return_value, result.data_size_out as usize)
     }
 
-    /// Runs it on a frame: what it returned.
-    pub fn action(&mut self, frame: &[u8]) -> u32 {
-        let program: &mut Xdp = self.ebpf.program_mut(self.name).expect("loaded").try_into().expect("XDP");
-        let mut options = TestRunOptions::new();
-        options.data_in = Some(frame);
-        program.test_run(options).expect("a run").return_value
+    /// Runs it on a frame: what it returned, and the frame as it left it.
+    pub fn run(&mut self, frame: &[u8]) -> (u32, &[u8]) {
+        let (action, length) = self.test_run(frame, 1);
+        (action, &self.out[..length])
     }
 
     /// Runs it so many times on a frame: what it returned, and nanoseconds of CPU time a run.
     pub fn cost(&mut self, frame: &[u8], repeat: u32) -> (u32, f64) {
-        let program: &mut Xdp = self.ebpf.program_mut(self.name).expect("loaded").try_into().expect("XDP");
-        let mut options = TestRunOptions::new();
-        options.data_in = Some(frame);
-        options.repeat = repeat;
         let start = cpu_time();
-        let result = program.test_run(options).expect("a run");
-        (result.return_value, (cpu_time() - start) / f64::from(repeat))
+        let (action, _) = self.test_run(frame, repeat);
+        (action, (cpu_time() - start) / f64::from(repeat))
     }
 
     /// What was counted, by all CPUs together.
     pub fn sums(&self) -> Sums {
-        let map = self.ebpf.map(map::COUNTS).expect("COUNTS");
-        let counts: PerCpuArray<_, [u8; size_of::<Counts>()]> = PerCpuArray::try_from(map).expect("per CPU");
         let mut sums = Sums::none();
-        for value in counts.get(&0, 0).expect("an entry").iter() {
+        for value in self.values::<{ size_of::<Counts>() }>(map::COUNTS) {
             add(&mut sums.reasons, &value[offset_of!(Counts, reasons)..]);
             add(&mut sums.sent, &value[offset_of!(Counts, sent)..]);
             add(&mut sums.sent_to, &value[offset_of!(Counts, sent_to)..]);
@@ -209,11 +216,8 @@ impl Program {
 
     /// Arrivals by bucket and strange ones, by all CPUs together.
     pub fn arrivals(&self) -> (Vec<u64>, u64) {
-        let map = self.ebpf.map(map::ARRIVALS).expect("ARRIVALS");
-        let arrivals: PerCpuArray<_, [u8; size_of::<Arrivals>()]> =
-            PerCpuArray::try_from(map).expect("per CPU");
         let (mut arrived, mut strange) = (vec![0; BUCKETS], vec![0]);
-        for value in arrivals.get(&0, 0).expect("an entry").iter() {
+        for value in self.values::<{ size_of::<Arrivals>() }>(map::ARRIVALS) {
             add(&mut arrived, &value[offset_of!(Arrivals, arrived)..]);
             add(&mut strange, &value[offset_of!(Arrivals, strange)..]);
         }
@@ -222,16 +226,8 @@ impl Program {
 
     /// The latest stamp of a bucket.
     pub fn astray(&self, bucket: usize) -> u64 {
-        let map = self.ebpf.map(map::ARRIVALS).expect("ARRIVALS");
-        let arrivals: PerCpuArray<_, [u8; size_of::<Arrivals>()]> =
-            PerCpuArray::try_from(map).expect("per CPU");
         let at = offset_of!(Arrivals, astray_ns) + 8 * bucket;
-        let values = arrivals.get(&0, 0).expect("an entry");
-        values
-            .iter()
-            .map(|value| u64::from_ne_bytes(*value[at..].first_chunk().expect("a word")))
-            .max()
-            .unwrap_or(0)
+        self.largest::<{ size_of::<Arrivals>() }>(map::ARRIVALS, at)
     }
 }
 
@@ -242,8 +238,8 @@ fn cpu_time() -> f64 {
 }
 
 /// Adds words as the program counted them.
-pub fn add(sums: &mut [u64], octets: &[u8]) {
-    for (sum, word) in sums.iter_mut().zip(octets.as_chunks::<8>().0) {
+pub fn add(sums: &mut [u64], bytes: &[u8]) {
+    for (sum, word) in sums.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
     }
 }

@@ -3,7 +3,6 @@
 use crate::programs::kernel::{PASS, Program, REDIRECT, arrive_as_ordinary, probe};
 use crate::programs::packet::{TCP, eth};
 use crate::programs::settings;
-use aya::maps::PerCpuArray;
 use kernel::cpu::{self, CpuSet};
 use rxlane_xdp::layout::{Arrivals, Counts, Settings, map};
 use rxlane_xdp::object;
@@ -71,17 +70,15 @@ impl Moving {
 
     /// Writes what arrived, and when the last frame of it went to the CPU that it should no longer go to.
     fn arrived(&mut self, frames: u64, astray_ns: u64) {
-        let map = self.program.ebpf.map_mut(map::ARRIVALS).expect("ARRIVALS");
-        let mut arrivals: PerCpuArray<_, [u8; size_of::<Arrivals>()]> =
-            PerCpuArray::try_from(map).expect("per CPU");
-        let mut values = arrivals.get(&0, 0).expect("an entry").to_vec();
-        let mut put = |at: usize, number: u64| {
-            let at = at + 8 * self.bucket;
-            values[self.old as usize][at..at + 8].copy_from_slice(&number.to_ne_bytes());
-        };
-        put(offset_of!(Arrivals, arrived), frames);
-        put(offset_of!(Arrivals, astray_ns), astray_ns);
-        arrivals.set(0, values.try_into().expect("values"), 0).expect("set");
+        let (bucket, old) = (self.bucket, self.old as usize);
+        self.program.change::<{ size_of::<Arrivals>() }>(map::ARRIVALS, |values| {
+            for (at, number) in
+                [(offset_of!(Arrivals, arrived), frames), (offset_of!(Arrivals, astray_ns), astray_ns)]
+            {
+                let at = at + 8 * bucket;
+                values[old][at..at + 8].copy_from_slice(&number.to_ne_bytes());
+            }
+        });
     }
 
     /// Receives a frame and says whether it stays on this CPU.
@@ -96,15 +93,8 @@ impl Moving {
     }
 
     fn held(&self) -> u64 {
-        let map = self.program.ebpf.map(map::COUNTS).expect("COUNTS");
-        let counts: PerCpuArray<_, [u8; size_of::<Counts>()]> = PerCpuArray::try_from(map).expect("per CPU");
         let at = offset_of!(Counts, held_ns) + 8 * self.bucket;
-        let values = counts.get(&0, 0).expect("an entry");
-        values
-            .iter()
-            .map(|value| u64::from_ne_bytes(value[at..at + 8].try_into().expect("eight")))
-            .max()
-            .expect("a CPU")
+        self.program.largest::<{ size_of::<Counts>() }>(map::COUNTS, at)
     }
 }
 
@@ -123,13 +113,13 @@ fn moving() -> Option<Moving> {
 fn a_drained_bucket_moves_after_the_hold() {
     let Some(mut moving) = moving() else { return };
     let (old, new) = (moving.old, moving.new);
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     assert_eq!((moving.send(), moving.held() > 0), (old, true), "the first frame starts the hold");
     moving.arrived(3, 0);
     thread::sleep(2 * HOLD);
     assert_eq!((moving.send(), moving.held()), (new, 0));
     assert_eq!(moving.send(), new);
-    moving.program.want(moving.bucket, old);
+    moving.program.order(moving.bucket, old);
     assert_eq!(moving.send(), new, "and back, with a hold of its own");
 }
 
@@ -137,17 +127,17 @@ fn a_drained_bucket_moves_after_the_hold() {
 fn a_bucket_with_frames_on_their_way_stays() {
     let Some(mut moving) = moving() else { return };
     let (old, new) = (moving.old, moving.new);
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     moving.send();
     thread::sleep(2 * HOLD);
     assert_eq!(moving.send(), old, "two of three have arrived");
     moving.arrived(3, 0);
     assert_eq!(moving.send(), old, "three of four");
-    moving.program.want_with(moving.bucket, new, 1);
+    moving.program.order_with_lost(moving.bucket, new, 1);
     assert_eq!(moving.send(), old, "three of five, one lost");
-    moving.program.want_with(moving.bucket, new, 2);
+    moving.program.order_with_lost(moving.bucket, new, 2);
     assert_eq!(moving.send(), old, "three of six, two lost: one is on its way");
-    moving.program.want_with(moving.bucket, new, 4);
+    moving.program.order_with_lost(moving.bucket, new, 4);
     assert_eq!(moving.send(), new, "seven, of which three arrived and four are lost");
 }
 
@@ -155,7 +145,7 @@ fn a_bucket_with_frames_on_their_way_stays() {
 fn a_frame_that_has_just_arrived_keeps_its_bucket() {
     let Some(mut moving) = moving() else { return };
     let (old, new) = (moving.old, moving.new);
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     moving.send();
     thread::sleep(2 * HOLD);
     // Its stamp may be later than the clock that this CPU reads.
@@ -169,16 +159,16 @@ fn a_frame_that_has_just_arrived_keeps_its_bucket() {
 }
 
 #[test]
-fn a_bucket_that_is_wanted_where_it_is_again_has_no_hold_left() {
+fn an_order_that_is_withdrawn_leaves_no_hold() {
     let Some(mut moving) = moving() else { return };
     let (old, new) = (moving.old, moving.new);
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     moving.send();
-    moving.program.want(moving.bucket, old);
+    moving.program.order(moving.bucket, old);
     assert_eq!((moving.send(), moving.held()), (old, 0));
     thread::sleep(2 * HOLD);
     moving.arrived(4, 0);
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     assert_eq!(moving.send(), old, "the hold starts anew");
 }
 
@@ -189,7 +179,7 @@ fn a_bucket_leaves_the_cpu_that_receives_it_a_hold_after_its_last_frame() {
     stay_on(old);
     moving.program.receive_on(old);
     assert_eq!((moving.keeps(), moving.program.astray(moving.bucket)), (true, 0), "it is where it should be");
-    moving.program.want(moving.bucket, new);
+    moving.program.order(moving.bucket, new);
     assert_eq!((moving.keeps(), moving.held() > 0), (true, true), "the hold begins");
     let stamp = moving.program.astray(moving.bucket);
     assert!(moving.keeps() && moving.program.astray(moving.bucket) >= stamp && stamp > 0);
@@ -199,7 +189,7 @@ fn a_bucket_leaves_the_cpu_that_receives_it_a_hold_after_its_last_frame() {
     assert!(moving.keeps());
     thread::sleep(2 * HOLD);
     assert_eq!((moving.send(), moving.held()), (new, 0));
-    moving.program.want(moving.bucket, old);
+    moving.program.order(moving.bucket, old);
     assert_eq!(moving.send(), new, "and back, with a hold of its own");
     moving.arrived(4, 0);
     thread::sleep(2 * HOLD);
@@ -215,7 +205,7 @@ fn without_frags_a_bucket_stays_for_good() {
     let mut program = Program::load(object::STEER_NOFRAGS, "steer", &settings, 2);
     let frame = eth().pppoe().ipv4(TCP).tcp().frame();
     let bucket = usize::from(decide(&frame, &settings).bucket().expect("a bucket"));
-    program.want(bucket, 1 - (bucket % 2) as u32);
+    program.order(bucket, 1 - (bucket % 2) as u32);
     for sent in 1..5 {
         assert_eq!(program.run(&frame).0, REDIRECT);
         assert_eq!(program.sums().sent_to[bucket % 2], sent);
@@ -230,8 +220,8 @@ fn only_arrivals_that_should_be_elsewhere_are_stamped() {
     let mut program = Program::load(&arrive_as_ordinary(object::ARRIVE), "arrive", &settings, 1);
     let frame = eth().pppoe().ipv4(TCP).tcp().frame();
     let bucket = usize::from(decide(&frame, &settings).bucket().expect("a bucket"));
-    for (wanted, stamped) in [(here, false), (here + 1, true)] {
-        program.want(bucket, wanted);
+    for (ordered, stamped) in [(here, false), (here + 1, true)] {
+        program.order(bucket, ordered);
         let before = now();
         assert_eq!(program.run(&frame).0, PASS);
         let stamp = program.astray(bucket);

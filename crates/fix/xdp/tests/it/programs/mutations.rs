@@ -66,9 +66,9 @@ fn pool() -> Vec<Vec<u8>> {
     }
     for sample in testkit::captures::corpus() {
         let mut kept = 0;
-        captures::frames(&sample.capture, |octets, _| {
-            if kept < 20 && octets.len() <= 400 {
-                pool.push(octets.to_vec());
+        captures::frames(&sample.capture, |bytes, _| {
+            if kept < 20 && bytes.len() <= 400 {
+                pool.push(bytes.to_vec());
                 kept += 1;
             }
         });
@@ -77,7 +77,7 @@ fn pool() -> Vec<Vec<u8>> {
 }
 
 /// Values that mean something somewhere.
-const OCTETS: [u8; 24] =
+const BYTES: [u8; 24] =
     [0, 1, 2, 4, 5, 6, 7, 8, 0x0f, 0x11, 17, 0x20, 43, 44, 0x45, 0x46, 0x4f, 50, 51, 58, 59, 60, 0x60, 0xff];
 const WORDS: [u16; 24] = [
     0x8100, 0x88a8, 0x9100, 0x9200, 0x9300, 0x0800, 0x86dd, 0x8863, 0x8864, 0x8847, 0x8848, 0x0806, 0x0021,
@@ -117,7 +117,7 @@ impl Mutator {
             }
             1 | 2 => {
                 if let Some(at) = self.place(frame, 1) {
-                    frame[at] = OCTETS[self.below(OCTETS.len())];
+                    frame[at] = BYTES[self.below(BYTES.len())];
                 }
             }
             3 => {

@@ -1,5 +1,5 @@
-//! Frames written down header by header. Lengths and the fields that announce what follows are filled in; whatever a
-//! fixture wants wrong it sets afterwards. The tests and the example `steering_cost` use it.
+//! Frames written down header by header. Lengths and the fields that announce what follows are filled in; what a
+//! fixture needs wrong it sets afterwards. The tests and the example `steering_cost` use it.
 #![allow(dead_code)]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -31,7 +31,7 @@ pub enum Place {
 
 #[derive(Clone)]
 pub struct Packet {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     announced: Announced,
     places: Vec<(Place, usize)>,
     changes: Vec<(Place, usize, Vec<u8>)>,
@@ -41,19 +41,19 @@ pub struct Packet {
 
 /// A MAC header.
 pub fn eth() -> Packet {
-    let octets = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    let bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     let places = vec![(Place::Frame, 0)];
-    Packet { octets, announced: Announced::Ethertype, places, changes: Vec::new(), trailer: 0 }
+    Packet { bytes, announced: Announced::Ethertype, places, changes: Vec::new(), trailer: 0 }
 }
 
 impl Packet {
-    fn push(mut self, octets: &[u8]) -> Packet {
-        self.octets.extend_from_slice(octets);
+    fn push(mut self, bytes: &[u8]) -> Packet {
+        self.bytes.extend_from_slice(bytes);
         self
     }
 
     fn starts(mut self, place: Place) -> Packet {
-        self.places.push((place, self.octets.len()));
+        self.places.push((place, self.bytes.len()));
         self
     }
 
@@ -152,46 +152,46 @@ impl Packet {
     }
 
     /// Changes bytes once all lengths are filled in.
-    pub fn set(mut self, place: Place, at: usize, octets: &[u8]) -> Packet {
-        self.changes.push((place, at, octets.to_vec()));
+    pub fn set(mut self, place: Place, at: usize, bytes: &[u8]) -> Packet {
+        self.changes.push((place, at, bytes.to_vec()));
         self
     }
 
     /// The frame, not padded.
     pub fn bare(mut self) -> Vec<u8> {
-        let end = self.octets.len();
+        let end = self.bytes.len();
         for &(place, at) in &self.places {
-            let fill = |octets: &mut Vec<u8>, field: usize, length: usize| {
-                octets[field..field + 2]
+            let fill = |bytes: &mut Vec<u8>, field: usize, length: usize| {
+                bytes[field..field + 2]
                     .copy_from_slice(&u16::try_from(length).expect("16 bits").to_be_bytes());
             };
             match place {
-                Place::Pppoe => fill(&mut self.octets, at + 4, end - at - 6),
-                Place::Ip if self.octets[at] >> 4 == 4 => fill(&mut self.octets, at + 2, end - at),
-                Place::Ip => fill(&mut self.octets, at + 4, end - at - 40),
+                Place::Pppoe => fill(&mut self.bytes, at + 4, end - at - 6),
+                Place::Ip if self.bytes[at] >> 4 == 4 => fill(&mut self.bytes, at + 2, end - at),
+                Place::Ip => fill(&mut self.bytes, at + 4, end - at - 40),
                 Place::Frame | Place::Transport => {}
             }
         }
-        self.octets.resize(end + self.trailer, 0);
-        for (place, at, octets) in self.changes {
+        self.bytes.resize(end + self.trailer, 0);
+        for (place, at, bytes) in self.changes {
             let start = self.places.iter().rfind(|(found, _)| *found == place).expect("such a header").1 + at;
-            self.octets[start..start + octets.len()].copy_from_slice(&octets);
+            self.bytes[start..start + bytes.len()].copy_from_slice(&bytes);
         }
-        self.octets
+        self.bytes
     }
 
     /// The frame, padded to the least that Ethernet carries, 60 bytes without FCS.
     pub fn frame(self) -> Vec<u8> {
-        let mut octets = self.bare();
-        octets.resize(octets.len().max(60), 0);
-        octets
+        let mut bytes = self.bare();
+        bytes.resize(bytes.len().max(60), 0);
+        bytes
     }
 
     /// The frame, of which only the first bytes are left.
     pub fn cut(self, length: usize) -> Vec<u8> {
-        let mut octets = self.bare();
-        assert!(length < octets.len());
-        octets.truncate(length);
-        octets
+        let mut bytes = self.bare();
+        assert!(length < bytes.len());
+        bytes.truncate(length);
+        bytes
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-pub struct Look {
+pub struct Observation {
     pub snapshot: Snapshot,
     pub traffic: Option<Traffic>,
     pub sampled: Sampled,
@@ -20,7 +20,7 @@ pub struct Look {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sampled {
     Taken(Sample),
-    Unasked,
+    Unrequested,
     NotPermitted,
     Failed(String),
 }
@@ -29,11 +29,11 @@ pub enum Sampled {
 pub enum Error {
     #[error(transparent)]
     Machine(#[from] live::Error),
-    #[error("what this machine told cannot be read")]
+    #[error("the state of this machine cannot be read")]
     Text(#[source] io::Error),
 }
 
-/// CPUs that a prediction deals to where nothing says how many there are.
+/// CPUs that a prediction distributes to where nothing says how many there are.
 const USUAL_CPUS: u16 = 4;
 
 /// Looks for as long as `interval`, zero for one sample of counters and none of traffic.
@@ -41,17 +41,17 @@ const USUAL_CPUS: u16 = 4;
 /// # Errors
 ///
 /// [`Error::Machine`]: there is no such interface. That traffic cannot be sampled is no error: the result says why.
-pub fn look(
+pub fn observe(
     interface: &InterfaceName,
     interval: Duration,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Look, Error> {
+) -> Result<Observation, Error> {
     let options =
         Options { interval, interfaces: Some(vec![interface.as_str().to_owned()]), with_hash_key: true };
     let (snapshot, sampled) = thread::scope(|scope| {
         let sampler = (!interval.is_zero()).then(|| scope.spawn(|| take(interface, interval)));
         let snapshot = snapshot(&options, progress);
-        let sampled = sampler.map_or(Err(Sampled::Unasked), |sampler| {
+        let sampled = sampler.map_or(Err(Sampled::Unrequested), |sampler| {
             sampler.join().unwrap_or_else(|_| Err(Sampled::Failed("the sampler failed".to_owned())))
         });
         (snapshot, sampled)
@@ -66,7 +66,7 @@ pub fn look(
         }
         Err(why) => (None, why),
     };
-    Ok(Look { snapshot, traffic, sampled })
+    Ok(Observation { snapshot, traffic, sampled })
 }
 
 fn snapshot(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Snapshot, Error> {
