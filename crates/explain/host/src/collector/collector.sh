@@ -532,7 +532,7 @@ bsd_now() {
 freebsd_trees() {
     {
         for interface in $interfaces; do printf '%s\n' "$interface"; done
-        if [ -z "$asked_for" ]; then pciconf -l 2>/dev/null | sed -n '/class=0x0200/s/@.*//p'; fi
+        if [ -z "$requested" ]; then pciconf -l 2>/dev/null | sed -n '/class=0x0200/s/@.*//p'; fi
     } | sed -n 's/^\([A-Za-z][A-Za-z0-9]*[A-Za-z]\)\([0-9]\{1,\}\)$/dev.\1.\2/p' | sort -u | while read -r tree; do
         if sysctl -n "$tree.%driver" >/dev/null 2>&1; then printf '%s\n' "$tree"; fi
     done
@@ -702,7 +702,7 @@ shift $((OPTIND - 1))
 
 case $seconds in
     '' | *[!0-9]* | ?????*)
-        complain "-s $seconds: whole seconds are wanted, 0 to 9999"
+        complain "-s $seconds: not whole seconds, 0 to 9999"
         exit 2
         ;;
 esac
@@ -725,7 +725,7 @@ case $(uname -s) in
 esac
 
 if ! has awk || ! has sed; then
-    complain 'awk and sed are wanted; without them nothing could be redacted, and nothing is printed'
+    complain 'awk and sed are required: without them nothing could be redacted, and nothing is printed'
     exit 3
 fi
 
@@ -742,10 +742,10 @@ for name in "$@"; do
     fi
 done
 
-asked_for=$*
+requested=$*
 trees=
-if [ -n "$asked_for" ]; then
-    interfaces=$(with_below "$asked_for")
+if [ -n "$requested" ]; then
+    interfaces=$(with_below "$requested")
 else
     interfaces=
     for name in $("${flavour}_all"); do

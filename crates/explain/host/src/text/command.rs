@@ -18,7 +18,7 @@ const LONGEST_PROMPT: usize = 80;
 /// Whose output a command's is, where the output itself names no interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// It asks for no interface.
+    /// It requests no interface.
     None,
     /// That of the interface that the command names.
     Named,
@@ -79,8 +79,8 @@ impl<'a> Command<'a> {
         let is_bare = match command.program {
             "ethtool" => {
                 let most = if command.interface.is_some() { 8 } else { 5 };
-                let is_asked = command.interface.is_some() || command.option.is_some();
-                is_asked && command.target != Target::None && command.text.split_whitespace().count() <= most
+                let is_query = command.interface.is_some() || command.option.is_some();
+                is_query && command.target != Target::None && command.text.split_whitespace().count() <= most
             }
             "cat" => command.path.is_some(),
             "sysctl" | "vmstat" | "netstat" | "pciconf" | "lscpu" => {
@@ -99,9 +99,9 @@ impl<'a> Command<'a> {
             text = rest.trim_start();
         }
         if is_loop(text) {
-            let asks = text.split(is_between_words).any(|word| is_word_of(PROGRAMS, word));
+            let is_query = text.split(is_between_words).any(|word| is_word_of(PROGRAMS, word));
             let target = Target::Several;
-            return asks.then_some(Command {
+            return is_query.then_some(Command {
                 text,
                 program: "",
                 option: None,
@@ -118,7 +118,7 @@ impl<'a> Command<'a> {
         let typed = arguments().find(|word| word.starts_with('-'));
         let path = arguments().find(|word| word.starts_with('/'));
         let option = if program == "ethtool" { arguments().next().and_then(ethtool_option) } else { typed };
-        let asked = match program {
+        let requested = match program {
             // `ethtool eth0` and nothing else: "ethtool is good" is prose.
             "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
             // A bundle's first line is "# rxlane bundle 1".
@@ -132,9 +132,9 @@ impl<'a> Command<'a> {
             "cat" | "head" | "tail" | "grep" | "ls" => path.and_then(interface_of_path),
             _ => None,
         };
-        let asked = asked.map(|word| word.trim_matches(['"', '\'']));
-        let interface = asked.filter(|word| is_name(word));
-        let target = match asked {
+        let requested = requested.map(|word| word.trim_matches(['"', '\'']));
+        let interface = requested.filter(|word| is_name(word));
+        let target = match requested {
             _ if names_another(text, interface) => Target::Several,
             Some(word) if word.contains(['$', '`']) => Target::Unknown,
             Some(word) if word.contains(['*', '?', '[', '{']) => Target::Several,
@@ -152,8 +152,8 @@ impl<'a> Command<'a> {
         let program = text.split_whitespace().next()?.trim_end_matches(';');
         let is_program = program.starts_with(|c: char| c.is_ascii_lowercase() || matches!(c, '/' | '.'))
             && program.bytes().all(|c| c.is_ascii_alphanumeric() || b"/._+-=".contains(&c));
-        let asks = text.split(is_between_words).any(|word| word == "ethtool");
-        let target = match asks {
+        let is_query = text.split(is_between_words).any(|word| word == "ethtool");
+        let target = match is_query {
             _ if is_loop(text) => Target::Several,
             true => Target::Unknown,
             false => Target::None,
@@ -187,7 +187,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Whether an byte may end a prompt.
+/// Whether a byte may end a prompt.
 fn is_prompt(byte: u8) -> bool {
     matches!(byte, b'$' | b'#' | b'>' | b'%')
 }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_script_asks_is_told_apart() {
+    fn commands_of_the_script_are_recognised() {
         let prompts = prompts_of_the_script();
         assert!(prompts.len() > 50, "{prompts:?}");
         for prompt in prompts {
@@ -375,7 +375,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_live_machine_is_asked_is_told_apart() {
+    fn what_a_live_machine_is_queried_for_is_recognised() {
         let mut bundle = Vec::new();
         crate::live::collect(&Default::default(), &mut bundle, &mut |_| ()).expect("this machine");
         let bundle = String::from_utf8(bundle).expect("UTF-8");
