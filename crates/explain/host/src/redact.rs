@@ -53,57 +53,50 @@ pub fn line(line: &str) -> Cow<'_, str> {
 
 /// MAC addresses with dashes. `None` where there is none.
 fn dashed(line: &str) -> Option<String> {
-    const LENGTH: usize = 17;
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let is_mac = |text: &str| {
-        text.bytes().enumerate().all(|(place, byte)| match place % 3 {
+    let is_free = |neighbour: Option<char>| !neighbour.is_some_and(|c| c.is_ascii_alphanumeric() || c == '-');
+    replace_each(line, '-', 17, |before, text, after| {
+        let is_mac = text.bytes().enumerate().all(|(place, byte)| match place % 3 {
             2 => byte == b'-',
             _ => byte.is_ascii_hexdigit(),
-        })
-    };
-    let mut out: Option<String> = None;
-    let (mut done, mut at) = (0, 0);
-    // Every character where an address could begin: bytes of it are ASCII, so that slices are in bounds.
-    while let Some(rest) = line.get(at..) {
-        let Some(first) = rest.chars().next() else { break };
-        let is_free = |neighbour: Option<char>| !neighbour.is_some_and(is_inner);
-        let before = if at == done && done > 0 { Some(')') } else { line.get(..at)?.chars().next_back() };
-        match rest.get(..LENGTH).filter(|text| is_mac(text)) {
-            Some(_) if is_free(before) && is_free(rest.get(LENGTH..)?.chars().next()) => {
-                let out = out.get_or_insert_default();
-                out.push_str(line.get(done..at)?);
-                out.push_str("(mac)");
-                at += LENGTH;
-                done = at;
-            }
-            _ => at += first.len_utf8(),
-        }
-    }
-    out.map(|out| out + line.get(done..).unwrap_or_default())
+        });
+        (is_mac && is_free(before) && is_free(after)).then(|| MAC.to_owned())
+    })
 }
 
 /// Interface names that systemd makes of an address (`enx00005e005301`). `None` where there is none.
 fn named_by_address(line: &str) -> Option<String> {
-    const LENGTH: usize = 15;
-    let is_name = |text: &&str| {
-        text.get(..3).is_some_and(|kind| matches!(kind, "enx" | "wlx" | "wwx"))
-            && text.bytes().skip(3).all(|byte| byte.is_ascii_hexdigit())
-    };
-    let mut out: Option<String> = None;
-    let mut rest = line;
-    while let Some((at, name)) = rest
-        .match_indices('x')
-        .filter_map(|(x, _)| Some((x.checked_sub(2)?, rest.get(x - 2..x + LENGTH - 2)?)))
-        .find(|(_, name)| is_name(name))
-    {
-        let out = out.get_or_insert_default();
-        out.push_str(rest.get(..at)?);
-        out.push_str(name.get(..3)?);
-        out.push_str("hidden");
-        out.push_str(name.get(12..)?);
-        rest = rest.get(at + LENGTH..)?;
+    replace_each(line, 'x', 15, |_, name, _| {
+        let (kind, address) = name.split_at_checked(3)?;
+        let is_name =
+            matches!(kind, "enx" | "wlx" | "wwx") && address.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_name.then(|| format!("{kind}hidden{}", address.get(9..).unwrap_or_default()))
+    })
+}
+
+/// `line` with each text of `length` bytes replaced by what `instead` makes of it and of the characters around it.
+/// Such a text contains `mark`. `None` where there is none.
+fn replace_each(
+    line: &str,
+    mark: char,
+    length: usize,
+    instead: impl Fn(Option<char>, &str, Option<char>) -> Option<String>,
+) -> Option<String> {
+    line.find(mark)?;
+    let (mut out, mut rest, mut is_changed) = (String::with_capacity(line.len()), line, false);
+    while let Some(first) = rest.chars().next() {
+        let before = out.chars().next_back();
+        let replaced = rest
+            .split_at_checked(length)
+            .and_then(|(text, after)| Some((instead(before, text, after.chars().next())?, after)));
+        if let Some((text, after)) = replaced {
+            out.push_str(&text);
+            (rest, is_changed) = (after, true);
+        } else {
+            out.push(first);
+            rest = rest.get(first.len_utf8()..)?;
+        }
     }
-    out.map(|out| out + rest)
+    is_changed.then_some(out)
 }
 
 /// What `ip -d link` says of a switch's port, often an address, and of a namespace. `None` where it does not.
