@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// Bytes of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
 const LONGEST_NAME: usize = 127;
 
+/// The name of the interface to which goes what is nobody's; no interface has it.
+pub(crate) const NOBODY: &str = "\0";
+
 /// Whether a name is a word for every shell and program as it stands. The kernel lets an interface be called
 /// `eth0;reboot` or `-K` (`dev_valid_name()` in net/core/dev.c forbids slashes, colons and blanks).
 pub(crate) fn is_plain_name(name: &str) -> bool {

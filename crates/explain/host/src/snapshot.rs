@@ -84,6 +84,7 @@ impl Snapshot {
     pub(crate) fn interface_mut(&mut self, name: &str, seen: &Quote) -> Option<&mut Interface> {
         let place = match self.interfaces.iter().position(|interface| interface.name == name) {
             Some(place) => place,
+            None if name == interface::NOBODY => return None,
             None if !name.is_empty() && !interface::is_plain_name(name) => {
                 self.refuse(name);
                 return None;

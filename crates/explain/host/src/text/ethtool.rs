@@ -2,11 +2,13 @@
 //!
 //! `-g` (rings) and `-l` (channels) have two blocks, "Pre-set maximums" and "Current hardware settings"; a driver that
 //! does not tell a number prints `n/a` (`-l` before 5.x: 0). `-k` indents the features of a group; a value may be
-//! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last.
+//! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last, if
+//! that has no other driver.
 
 use super::line::is_word_of;
 use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Fact, Feature, Interface, Kind, Limited, Observed, Quote, Snapshot};
+use std::sync::Arc;
 
 pub(super) static RINGS: Tool = Tool {
     name: "ethtool -g",
@@ -40,7 +42,7 @@ pub(super) static DRIVER: Tool = Tool {
     name: "ethtool -i",
     command: |command| command.is("ethtool", "-i"),
     heading: |line| line.strip_prefix("driver: ").is_some_and(is_driver),
-    open: |context| Output::open(context, &[], driver),
+    open: |context| Box::new(Driver { context: context.clone(), driver: None, bus: None }),
 };
 
 /// Since ethtool 3.x, and before.
@@ -212,25 +214,69 @@ const DRIVER_NAMES: &str = "version firmware-version expansion-rom-version suppo
 /// Drivers of interfaces that stand on no device, which call themselves with blanks.
 const WITH_BLANKS: [&str; 2] = ["802.1Q VLAN Support", "Ethernet Channel Bonding Driver"];
 
-fn driver(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-    if !is_word_of(DRIVER_NAMES, name) {
-        return Outcome::Over;
+/// The output of `ethtool -i`, while it is being read.
+struct Driver {
+    context: Context,
+    driver: Option<Fact<String>>,
+    bus: Option<Fact<String>>,
+}
+
+impl Section for Driver {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+        let text = line.trimmed();
+        if text.is_empty() {
+            return Outcome::Skipped;
+        }
+        let Some((name, value)) = text.split_once(':').filter(|(name, _)| is_word_of(DRIVER_NAMES, name))
+        else {
+            return Outcome::Over;
+        };
+        let value = value.trim();
+        if name == "driver" {
+            // The output of another interface, whose name no prompt says.
+            self.end(snapshot);
+        }
+        if !value.is_empty() && value != "N/A" {
+            match name {
+                "driver" => self.driver = Some(line.fact(value.to_owned())),
+                "bus-info" => self.bus = Some(line.fact(value.to_owned())),
+                _ => {}
+            }
+        }
+        Outcome::Taken
     }
-    // "driver:" begins the next interface's output, whose name was not said where no prompt came before.
-    if value.is_empty() || value == "N/A" || !matches!(name, "driver" | "bus-info") {
-        return Outcome::Taken;
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        let (driver, bus) = (self.driver.take(), self.bus.take());
+        let Some(seen) = driver.as_ref().or(bus.as_ref()).map(|fact| fact.quote.clone()) else { return };
+        let is_other = |known: &Interface| {
+            differ(&known.name, &known.driver, &driver) || differ(&known.name, &known.bus, &bus)
+        };
+        let mut names = [self.context.interface(), ""].into_iter();
+        let Some(name) = names.find(|name| !snapshot.interface(name).is_some_and(is_other)) else {
+            self.context.kept().is_of_several = true;
+            return;
+        };
+        let Some(interface) = snapshot.interface_mut(name, &seen) else { return };
+        if let Some(driver) = driver {
+            kind(interface, &driver.value, &driver.quote);
+            interface.driver = Some(driver);
+        }
+        interface.bus = bus.or(interface.bus.take());
     }
-    let fact = line.fact(value.to_owned());
-    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else {
-        return Outcome::Taken;
+}
+
+/// Whether two lines of `ethtool -i` are of two interfaces, although the second may be of the one of that name.
+/// A later command that names it says that it changed.
+fn differ(name: &str, known: &Option<Fact<String>>, other: &Option<Fact<String>>) -> bool {
+    let (Some(known), Some(other)) = (known, other) else { return false };
+    let is_later = match (&known.quote.command, &other.quote.command) {
+        _ if name.is_empty() => false,
+        (known, Some(other)) => known.as_ref().is_none_or(|known| !Arc::ptr_eq(known, other)),
+        (_, None) => false,
     };
-    if name == "bus-info" {
-        interface.bus = Some(fact);
-    } else {
-        kind(interface, value, &fact.quote);
-        interface.driver = Some(fact);
-    }
-    Outcome::Taken
+    let is_printed = ["driver:", "bus-info:"].iter().any(|start| known.quote.text.starts_with(start));
+    is_printed && !is_later && known.value != other.value
 }
 
 fn is_driver(name: &str) -> bool {

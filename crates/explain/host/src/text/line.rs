@@ -64,9 +64,6 @@ pub(super) struct Context {
     pub kept: Arc<Mutex<Kept>>,
 }
 
-/// The name of the interface to which goes what is nobody's; no interface has it.
-pub(super) const NOBODY: &str = "\0";
-
 impl Context {
     /// What waits for other lines.
     pub fn kept(&self) -> MutexGuard<'_, Kept> {

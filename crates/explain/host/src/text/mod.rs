@@ -46,6 +46,7 @@ mod uname;
 mod vector_name;
 mod vmstat_i;
 
+use crate::interface;
 use crate::{Fact, Load, Quote, Snapshot, System, Unread};
 use command::{Command, Target};
 use line::{Context, Line};
@@ -254,7 +255,6 @@ impl Reader {
             .or(uptimes)
             .and_then(|(first, latest)| Duration::try_from_secs_f64(latest - first).ok())
             .filter(|interval| !interval.is_zero());
-        self.snapshot.interfaces.retain(|interface| interface.name != line::NOBODY);
         nameless::give(&mut self.snapshot, &mut self.context.kept());
         join::join(&mut self.snapshot, &self.context.kept());
         self.snapshot
@@ -350,7 +350,7 @@ impl Reader {
         context.is_unknown = matches!(command.target, Target::Several | Target::Unknown);
         context.interface = match command.target {
             Target::Unknown => None,
-            _ => Some(command.interface.unwrap_or(line::NOBODY).to_owned()),
+            _ => Some(command.interface.unwrap_or(interface::NOBODY).to_owned()),
         };
         context.requested = Some(context.interface().to_owned());
         if command.target == Target::NotUnderstood {

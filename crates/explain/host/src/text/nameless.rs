@@ -125,30 +125,3 @@ fn give_entry<T>(entries: &mut BTreeMap<String, T>, name: &str) {
         entries.entry(name.to_owned()).or_insert(entry);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::text::read;
-
-    // github.com/newrushbolt/go-ethtool-metrics, testdata/intel/igb/00_int_tp/src: `ethtool`, `ethtool -i` and
-    // `ethtool -S` of one interface behind one another; some of their lines.
-    const OUTPUTS: &str = "Settings for eno99:\n\tSpeed: 1000Mb/s\n\tDuplex: Full\n\tPort: Twisted Pair\n\
-                           driver: igb\nversion: 5.15.0-91-generic\nbus-info: 0000:04:00.0\n\
-                           NIC statistics:\n     rx_packets: 3452345\n     rx_queue_0_packets: 0\n     \
-                           rx_queue_1_packets: 3452345\n     rx_queue_1_bytes: 900\n";
-
-    #[test]
-    fn drivers_that_differ_are_two_interfaces() {
-        let mut snapshot = read(OUTPUTS);
-        let mut other = snapshot.interfaces.remove(0);
-        other.name.clear();
-        let mut named = other.clone();
-        named.name = "eth0".to_owned();
-        if let Some(driver) = &mut named.driver {
-            driver.value = "tg3".to_owned();
-        }
-        assert!(!super::may_be(&other, Some(&named)));
-        named.driver = None;
-        assert!(super::may_be(&other, Some(&named)));
-    }
-}

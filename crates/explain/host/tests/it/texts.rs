@@ -118,7 +118,7 @@ const SETTLED_LATER: [&str; 13] = [
     "a bus address finds",
     "a platform device is known",
     "a second sample is compared with the first (2)",
-    "a table that was changed",
+    "that was changed",
     "all cpus together",
     "ethtool_statistics: ",
     "headings alone",
