@@ -5,7 +5,6 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
-use std::time::{Duration, Instant};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
@@ -13,25 +12,28 @@ fn collect(arguments: &[&str]) -> Output {
     run::rxlane().arg("collect").args(arguments).output()
 }
 
-/// Standard output of a run that succeeds and says nothing on standard error.
+/// What a run says that ends with `code`, to standard output or to standard error alone.
+fn said(arguments: &[&str], code: i32, to_stdout: bool) -> String {
+    let output = collect(arguments);
+    output.ends(code);
+    let other = if to_stdout { &output.stderr } else { &output.stdout };
+    assert!(other.is_empty(), "{output:?}");
+    output.text()
+}
+
+/// What a run prints that succeeds; in a pipe there is no progress.
 fn printed(arguments: &[&str]) -> String {
-    let output = collect(arguments);
-    assert!(output.ends(0).stderr.is_empty(), "in a pipe there is no progress");
-    output.text()
+    said(arguments, 0, true)
 }
 
-/// What a run says on standard error that succeeds and writes a file.
+/// What a run says that succeeds and writes a file.
 fn written(arguments: &[&str]) -> String {
-    let output = collect(arguments);
-    assert!(output.ends(0).stdout.is_empty(), "{output:?}");
-    output.text()
+    said(arguments, 0, false)
 }
 
-/// The complaint of a run that ends with `code` and prints nothing.
-fn complaint(arguments: &[&str], code: i32) -> String {
-    let output = collect(arguments);
-    assert!(output.ends(code).stdout.is_empty(), "{output:?}");
-    output.text()
+/// The complaint of a run that cannot be.
+fn complaint(arguments: &[&str]) -> String {
+    said(arguments, 2, false)
 }
 
 fn text(path: &Path) -> &str {
@@ -53,8 +55,8 @@ fn the_script_is_printed_as_it_is() -> TestResult {
         )
     );
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    assert!(complaint(&["--script", "--seconds", "3"], 2).contains("cannot be used with"));
-    assert!(complaint(&["--script", "eth0"], 2).contains("cannot be used with"));
+    assert!(complaint(&["--script", "--seconds", "3"]).contains("cannot be used with"));
+    assert!(complaint(&["--script", "eth0"]).contains("cannot be used with"));
     Ok(())
 }
 
@@ -63,25 +65,17 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.txt");
     fs::write(&file, "mine")?;
-    let said = complaint(&["--script", "-o", text(&file)], 2);
+    let said = complaint(&["--script", "-o", text(&file)]);
     assert_eq!(said, format!("rxlane: {} is there already; --force overwrites it\n", file.display()));
     assert_eq!(fs::read_to_string(&file)?, "mine");
     written(&["--script", "--force", "-o", text(&file)]);
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    let said = complaint(&["--script", "--force", "-o", text(folder.path())], 2);
+    let said = complaint(&["--script", "--force", "-o", text(folder.path())]);
     assert!(said.contains("is a directory; name a file in it"), "{said}");
-    let said = complaint(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))], 2);
+    let said = complaint(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))]);
     assert!(said.contains("cannot write"), "{said}");
     // Nothing of the attempts is left beside it.
     assert_eq!(fs::read_dir(folder.path())?.count(), 1);
-    Ok(())
-}
-
-#[test]
-fn seconds_are_a_time() -> TestResult {
-    for wrong in ["-1", "x", "10000", "NaN"] {
-        assert!(complaint(&[&format!("--seconds={wrong}")], 2).contains("--seconds"), "{wrong}");
-    }
     Ok(())
 }
 
@@ -99,12 +93,10 @@ fn addresses() -> Vec<String> {
 fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.txt");
-    let started = Instant::now();
     let said = written(&["--seconds", "0.3", "-o", text(&file)]);
     let judged = format!("`rxlane doctor --from {}` judges it\n", file.display());
     assert!(said.starts_with(&format!("rxlane: wrote {}, ", file.display())), "{said}");
     assert!(said.contains(" outputs (") && said.ends_with(&judged), "{said}");
-    assert!(started.elapsed() >= Duration::from_millis(300));
     let bundle = fs::read_to_string(&file)?;
     assert!(bundle.starts_with("# rxlane bundle 1\n") && bundle.ends_with("\n# end\n"), "{bundle}");
     assert!(bundle.contains("\n# system: linux\n"), "{bundle}");
@@ -118,17 +110,14 @@ fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
 }
 
 #[test]
-fn one_sample_of_one_interface() -> TestResult {
+fn one_sample_of_one_interface() {
     let bundle = printed(&["--seconds", "0", "lo"]);
     assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 1, "{bundle}");
-    let asked: Vec<&str> = bundle.lines().filter_map(|line| line.strip_prefix("$ ethtool -k ")).collect();
-    assert_eq!(asked, ["lo"]);
-    Ok(())
-}
-
-#[test]
-fn an_unknown_interface_is_named_with_those_that_there_are() -> TestResult {
-    let said = complaint(&["no-such-if0", "--seconds", "60"], 2);
-    assert!(said.contains("no-such-if0") && said.contains("lo"), "{said}");
-    Ok(())
+    let queried: Vec<&str> = bundle.lines().filter_map(|line| line.strip_prefix("$ ethtool -k ")).collect();
+    assert_eq!(queried, ["lo"]);
+    let unknown = complaint(&["no-such-if0", "--seconds", "60"]);
+    assert!(unknown.contains("no-such-if0") && unknown.contains("lo"), "{unknown}");
+    for wrong in ["-1", "x", "10000", "NaN"] {
+        assert!(complaint(&[&format!("--seconds={wrong}")]).contains("--seconds"), "{wrong}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The commands around the product: demo, man pages, completions, help, exit codes.
 
 use crate::run::{BINARY, Command, Ended, rxlane};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
 fn stdout(command: &mut Command) -> String {
@@ -51,19 +51,9 @@ fn demo_says_where_it_cannot_write() {
 fn every_command_has_a_man_page_and_every_shell_completions() {
     let directory = TempDir::new().unwrap();
     stdout(rxlane().arg("man").arg(directory.path()));
-    for command in [
-        "",
-        "-bench-recv",
-        "-bench-send",
-        "-bench-vlan",
-        "-bench-compare",
-        "-explain",
-        "-nics",
-        "-rss-hash",
-        "-gen",
-        "-demo",
-    ] {
-        let page = std::fs::read_to_string(directory.path().join(format!("rxlane{command}.1"))).unwrap();
+    let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    for command in ["", "-bench-recv", "-bench-compare", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
+        let page = page(&format!("rxlane{command}.1"));
         let sections = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT STATUS\"", "\"SEE ALSO\""];
         let places: Vec<Option<usize>> =
             sections.iter().map(|section| page.find(&format!("\n.SH {section}\n"))).collect();
@@ -71,13 +61,12 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
         assert!(page.contains(concat!("rxlane ", env!("CARGO_PKG_VERSION"))), "rxlane{command}.1");
         assert!(!page.contains(".SH EXTRA") && page.is_ascii(), "rxlane{command}.1");
     }
-    let hash = std::fs::read_to_string(directory.path().join("rxlane-rss-hash.1")).unwrap();
+    let hash = page("rxlane-rss-hash.1");
     assert!(hash.contains("\n\\fB\\-\\-src\\fR\\ \\fIADDRESS\\fR\n"), "{hash}");
     assert!(hash.contains("\n[\\fB\\-\\-reta\\fR\\ \\fITABLE\\fR]\n"), "{hash}");
-    let connect = std::fs::read_to_string(directory.path().join("rxlane-pppoe-connect.1")).unwrap();
+    let connect = page("rxlane-pppoe-connect.1");
     assert!(connect.contains("\n[\\fB\\-\\-default\\-route\\fR[=\\fIBOOL\\fR]]\n"), "{connect}");
     // Exit codes are the command's own, once.
-    let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
     for (name, own) in [
         ("rxlane-pppoe-serve.1", "\\fB1\\fR\nAnother one serves the interface or begins to, "),
         ("rxlane-pppoe-connect.1", "\\fB1\\fR\nThe name is taken, "),
@@ -105,26 +94,14 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
 }
 
 #[test]
-fn wrong_usage_is_exit_2() {
-    for arguments in [vec![], vec!["frobnicate"], vec!["explain"], vec!["explain", "--frobnicate", "x"]] {
-        let output = rxlane().args(&arguments).output();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(!output.stderr.is_empty(), "{arguments:?}");
+fn wrong_usage_is_exit_2_and_help_fits_a_hundred_columns() {
+    for arguments in [&[][..], &["frobnicate"], &["explain"], &["explain", "--frobnicate", "x"]] {
+        assert!(!rxlane().args(arguments).output().is(&arguments, 2, "").stderr.is_empty(), "{arguments:?}");
     }
-}
-
-#[test]
-fn the_help_says_what_exit_codes_mean() {
     let help = stdout(rxlane().arg("--help"));
-    assert!(
-        help.starts_with("Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router,"),
-        "{help}"
-    );
+    let purpose = "Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router,";
+    assert!(help.starts_with(purpose), "{help}");
     assert!(help.contains("Exit codes of every command: 0 success, 1 negative result"), "{help}");
-}
-
-#[test]
-fn help_names_every_option_in_words() {
     for command in ["collect", "demo", "doctor", "explain", "gen", "nics", "rss", "man", "completions"] {
         let help = stdout(rxlane().args([command, "--help"]));
         assert!(help.contains("Usage: rxlane"), "{command}");
@@ -132,30 +109,41 @@ fn help_names_every_option_in_words() {
     }
 }
 
-/// Commands whose output is longer than any buffer, or ends in a document.
-fn long_outputs(capture: &str) -> Vec<Vec<&str>> {
-    vec![
-        vec!["explain", capture],
-        vec!["explain", capture, "--json"],
-        vec!["explain", capture, "--html", "-"],
-        vec!["nics"],
-        vec!["nics", "--json"],
-        vec!["nics", "--can", "vlan", "--json"],
-        vec!["collect", "--script"],
-        vec!["collect", "--seconds", "0.1"],
-        vec!["doctor", "--seconds", "0.1"],
-        vec!["doctor", "--seconds", "0.1", "--json"],
-        vec!["doctor", "--seconds", "0.1", "--html", "-"],
-        vec!["gen", "--list", "--json"],
-        vec!["gen", "--scenario", "pppoe", "-o", "-"],
-        vec!["rss", "table", "equal", "4", "--json"],
-        vec!["rss", "key", "symmetric", "--json"],
-        vec!["steer", "status", "--json"],
-        vec!["steer", "check", "lo", "--seconds", "0", "--json"],
-        vec!["top", "lo", "--once", "--interval", "0.2", "--json"],
-        vec!["completions", "bash"],
-        vec!["--help"],
-    ]
+/// Commands whose output is longer than any buffer, or ends in a document; `CAPTURE` is a file.
+const LONG_OUTPUTS: [&str; 20] = [
+    "explain CAPTURE",
+    "explain CAPTURE --json",
+    "explain CAPTURE --html -",
+    "nics",
+    "nics --json",
+    "nics --can vlan --json",
+    "collect --script",
+    "collect --seconds 0.1",
+    "doctor --seconds 0.1",
+    "doctor --seconds 0.1 --json",
+    "doctor --seconds 0.1 --html -",
+    "gen --list --json",
+    "gen --scenario pppoe -o -",
+    "rss table equal 4 --json",
+    "rss key symmetric --json",
+    "steer status --json",
+    "steer check lo --seconds 0 --json",
+    "top lo --once --interval 0.2 --json",
+    "completions bash",
+    "--help",
+];
+
+/// Runs it with standard output, or standard error, somewhere else.
+fn run_into(arguments: &str, capture: &str, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Output {
+    let arguments = arguments.replace("CAPTURE", capture);
+    let mut command = std::process::Command::new(BINARY);
+    command.args(arguments.split(' ')).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    command.spawn().unwrap().wait_with_output().unwrap()
+}
+
+/// A pipe that nobody reads: the first write finds it closed.
+fn closed() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
 }
 
 fn capture(directory: &TempDir) -> String {
@@ -165,68 +153,33 @@ fn capture(directory: &TempDir) -> String {
 }
 
 #[test]
-fn a_reader_that_closes_the_pipe_hears_no_complaint() {
-    let directory = TempDir::new().unwrap();
-    for arguments in long_outputs(&capture(&directory)) {
-        // Nobody reads: the first write finds the pipe closed.
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let mut command = std::process::Command::new(BINARY);
-        let output = command.args(&arguments).stdout(writer).stderr(std::process::Stdio::piped());
-        let output = output.spawn().unwrap().wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        // What a command has found out by its end it tells by its exit code, as with a reader; one that has not come there exits 0.
-        let read = rxlane().args(&arguments).output();
-        assert!(
-            [Some(0), read.status.code()].contains(&output.status.code()),
-            "{arguments:?}: {}",
-            output.status
-        );
-        assert_eq!(said, "", "{arguments:?}");
-    }
-}
-
-#[test]
-fn a_full_disk_is_what_the_machine_lacks() {
+fn a_reader_that_closes_the_pipe_hears_no_complaint_and_a_full_disk_is_reported() {
     let directory = TempDir::new().unwrap();
     let capture = capture(&directory);
-    // clap prints help by itself.
-    for arguments in long_outputs(&capture).iter().filter(|arguments| arguments[0] != "--help") {
-        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut command = std::process::Command::new(BINARY);
-        let output = command.args(arguments).stdout(full).stderr(std::process::Stdio::piped());
-        let output = output.spawn().unwrap().wait_with_output().unwrap();
-        output.is(arguments, 3, "standard output: No space left");
+    for arguments in LONG_OUTPUTS {
+        let output = run_into(arguments, &capture, closed(), Stdio::piped());
+        // What a command has found out by its end it reports by its exit code, as with a reader; one that has not come there exits 0.
+        let read = run_into(arguments, &capture, Stdio::null(), Stdio::null());
+        assert!([0, read.code()].contains(&output.code()), "{arguments}: {}", output.status);
+        assert_eq!(output.text(), "", "{arguments}");
+        // clap prints help by itself.
+        if arguments != "--help" {
+            let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+            let output = run_into(arguments, &capture, full, Stdio::piped());
+            output.is(&arguments, 3, "standard output: No space left");
+        }
     }
 }
 
 #[test]
 fn complaints_that_nobody_reads_change_no_exit_code() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = std::process::Command::new(BINARY);
-    let status = command.args(["explain", "no-such-file.pcap"]).stderr(writer).status().unwrap();
-    assert_eq!(status.code(), Some(2));
-    // A damaged capture is told on standard error, too, and is exit 1.
+    run_into("explain no-such-file.pcap", "", Stdio::null(), closed()).ends(2);
+    // A damaged capture is reported on standard error, too, and is exit 1.
     let directory = TempDir::new().unwrap();
     let path = capture(&directory);
-    let octets = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &octets[..octets.len() - 7]).unwrap();
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = std::process::Command::new(BINARY);
-    let status = command.args(["explain", &path]).stdout(std::process::Stdio::null()).stderr(writer).status();
-    assert_eq!(status.unwrap().code(), Some(1));
-}
-
-#[test]
-fn a_key_of_zeros_is_no_key() {
-    let zeros = ["00"; 40].join(":");
-    let output = rxlane().args(["explain", "-", "--nic", "i210", "--key", &zeros]).write_stdin("").output();
-    output.ends(2).says("all bytes of the key are zero");
-    // By hand it may be computed with.
-    let by_hand = "rss hash --src 10.0.0.1 --sport 1 --dst 10.0.0.2 --dport 2 --key";
-    assert!(stdout(rxlane().args(by_hand.split(' ')).arg(&zeros)).contains("0x00000000"));
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
+    run_into("explain CAPTURE", &path, Stdio::null(), closed()).ends(1);
 }
 
 /// Runs the program under a limit of the shell.
@@ -253,63 +206,58 @@ fn too_little_memory_is_what_the_machine_lacks() {
     // With less the program is not even loaded.
     let is_loaded = |kilobytes: &u32| limited(&format!("-v {kilobytes}"), &["--version"]).code() == 0;
     let least = (10_000..60_000).step_by(2000).find(is_loaded).expect("it starts");
-    let commands: &[&[&str]] = &[
-        &["steer", "up", "lo"],
-        &["steer", "check", "lo"],
-        &["steer", "status"],
-        &["steer", "down", "lo"],
-        &["envelope", "up", "lo", "--header", "8"],
-        &["doctor"],
-        &["doctor", "--from", "/dev/null"],
-        &["explain", &capture],
-        &["top", "lo", "--once"],
-        &["collect", "--seconds", "0"],
-        &["link", "up", "lo", "--ifname", "sub0", "--vlan", "35"],
-        &["pppoe", "serve", "lo", "--anybody"],
-        &["pppoe", "connect", "lo", "--reconnect", "false"],
-    ];
-    for arguments in commands {
-        let output = limited("-v 60000", arguments);
-        let (code, error) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+    let run = |kilobytes: u32, arguments: &str| {
+        let arguments = arguments.replace("CAPTURE", &capture).replace("STATE", &state);
+        let output = limited(&format!("-v {kilobytes}"), &arguments.split(' ').collect::<Vec<_>>());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for arguments in [
+        "steer up lo --state-dir STATE",
+        "steer check lo --state-dir STATE",
+        "steer status --state-dir STATE",
+        "steer down lo --state-dir STATE",
+        "envelope up lo --header 8 --state-dir STATE",
+        "doctor --state-dir STATE",
+        "doctor --from /dev/null --state-dir STATE",
+        "explain CAPTURE",
+        "top lo --once --state-dir STATE",
+        "collect --seconds 0",
+        "link up lo --ifname sub0 --vlan 35 --state-dir STATE",
+        "pppoe serve lo --anybody --state-dir STATE",
+        "pppoe connect lo --reconnect false --state-dir STATE",
+    ] {
+        let (code, error) = run(60_000, arguments);
         let is_short = code == Some(3) && error.contains("too little memory") && error.lines().count() == 1;
         // A command that needs little, or is refused before it needs any, ends as ever.
-        let is_modest = ["link", "pppoe"].contains(&arguments[0])
-            || ["status", "down"].contains(arguments.get(1).unwrap_or(&""));
-        assert!(is_short || is_modest && matches!(code, Some(0..=3)), "{arguments:?}: {code:?}: {error}");
+        let is_modest =
+            ["link", "pppoe", "steer status", "steer down"].iter().any(|word| arguments.starts_with(word));
+        assert!(is_short || is_modest && matches!(code, Some(0..=3)), "{arguments}: {code:?}: {error}");
         for kilobytes in (least..least + 150_000).step_by(30_000) {
-            let limits = format!("-v {kilobytes}");
-            let with_state: Vec<&str> = match arguments[0] {
-                "steer" | "envelope" | "link" | "pppoe" | "doctor" | "top" => {
-                    arguments.iter().copied().chain(["--state-dir", &state]).collect()
-                }
-                _ => arguments.to_vec(),
-            };
-            let output = limited(&limits, &with_state);
-            let (code, error) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
+            let (code, error) = run(kilobytes, arguments);
             let is_sentence =
                 !["panicked", "memory allocation of", "backtrace"].iter().any(|word| error.contains(word));
-            assert!(is_sentence && code.is_some(), "{kilobytes} kB, {arguments:?}: {code:?}: {error}");
+            assert!(is_sentence && code.is_some(), "{kilobytes} kB, {arguments}: {code:?}: {error}");
         }
     }
 }
 
 #[test]
 fn a_line_that_is_none_is_refused_alike_by_every_command() {
-    let commands: &[&[&str]] = &[
-        &["link", "check", "eth0"],
-        &["link", "up", "eth0", "--ifname", "sub0"],
-        &["pppoe", "connect", "eth0"],
-        &["pppoe", "up", "eth0"],
-        &["pppoe", "discover", "eth0"],
-        &["gen", "-o", "-"],
-        &["bench", "send", "--raw", "eth0"],
+    let commands = [
+        "link check eth0",
+        "link up eth0 --ifname sub0",
+        "pppoe connect eth0",
+        "pppoe up eth0",
+        "pppoe discover eth0",
+        "gen -o -",
+        "bench send --raw eth0",
     ];
     for (option, typed) in
         [("--vlan", "35.4095"), ("--vlan", "all"), ("--encap", "q:7,vlan"), ("--encap", "8100:7")]
     {
         let mut all = std::collections::BTreeSet::new();
         for command in commands {
-            let error = rxlane().args(*command).args([option, typed]).output().ends(2).text();
+            let error = rxlane().args(command.split(' ')).args([option, typed]).output().ends(2).text();
             let first = error.lines().next().unwrap_or_default().to_owned();
             assert!(first.contains(option) && first.contains(typed), "{command:?}: {error}");
             let others: Vec<&str> = error
@@ -329,27 +277,16 @@ fn former_names_of_options_are_taken_and_not_shown() {
     let state = directory.path().to_str().unwrap();
     // No such interface, which is found after the arguments are read.
     for arguments in [
-        &[
-            "link",
-            "up",
-            "--parent",
-            "no-such",
-            "--name",
-            "sub0",
-            "--vlan",
-            "35",
-            "--state",
-            state,
-            "--dry-run",
-        ][..],
-        &["link", "up", "no-such", "--ifname", "sub0", "--vlan", "35", "--state-dir", state, "--dry-run"],
-        &["link", "check", "--parent", "no-such", "--vlan", "35", "--state", state, "--journal", state],
-        &["pppoe", "connect", "no-such", "--dry-run", "--state", state],
-        &["pppoe", "serve", "no-such", "--anybody", "--dry-run", "--state", state],
-        &["steer", "up", "no-such", "--dry-run", "--journal", state],
-        &["envelope", "check", "no-such", "--header", "8", "--journal", state],
+        "link up --parent no-such --name sub0 --vlan 35 --state STATE --dry-run",
+        "link up no-such --ifname sub0 --vlan 35 --state-dir STATE --dry-run",
+        "link check --parent no-such --vlan 35 --state STATE --journal STATE",
+        "pppoe connect no-such --dry-run --state STATE",
+        "pppoe serve no-such --anybody --dry-run --state STATE",
+        "steer up no-such --dry-run --journal STATE",
+        "envelope check no-such --header 8 --journal STATE",
     ] {
-        let error = String::from_utf8(rxlane().args(arguments).output().stderr).unwrap();
+        let arguments = arguments.replace("STATE", state);
+        let error = String::from_utf8(rxlane().args(arguments.split(' ')).output().stderr).unwrap();
         assert!(error.starts_with("rxlane: ") && error.contains("no-such"), "{arguments:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
     }

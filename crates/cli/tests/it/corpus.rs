@@ -4,9 +4,7 @@
 //!
 //! The captures are the project's own and those below the folder that `RXLANE_CAPTURES` names (see crate `testkit`).
 
-use crate::dissector;
-
-use crate::dissector::{explain, quantities};
+use crate::dissector::{explain, quantities, summary};
 use serde_json::{Value, json};
 
 /// A difference that stays: file, quantity, ours, theirs, and why.
@@ -80,7 +78,7 @@ fn captures_count_the_same_as_an_independent_dissector() {
     let mut compared = Vec::new();
     for sample in samples {
         let Some(expected) = &sample.expected else { continue };
-        let theirs = dissector::summary(expected);
+        let theirs = summary(expected);
         let ours = explain(&sample.capture);
         let file = sample.capture.file_name().unwrap().to_string_lossy().into_owned();
         compared.push(file.clone());

@@ -37,7 +37,7 @@ fn frames_by(items: &Value, key: &str) -> Value {
 }
 
 /// The object with its names translated; equal names are added up.
-fn renamed(object: &Value, name: impl Fn(&str) -> String) -> Value {
+fn renamed(object: &Value, name: fn(&str) -> String) -> Value {
     let mut out = Map::new();
     for (key, frames) in object.as_object().expect("an object") {
         let sum = out.entry(name(key)).or_insert(json!(0));
@@ -73,40 +73,32 @@ fn extension(theirs: &str) -> String {
 
 /// Quantity, ours, theirs.
 pub fn quantities(ours: &Value, theirs: &Value) -> Vec<(&'static str, Value, Value)> {
-    let count = |object: &Value, key: &str| object[key].as_u64().unwrap_or(0);
-    let fragments = &ours["fragments"];
+    let sum = |object: &Value, keys: &[&str]| {
+        json!(keys.iter().filter_map(|key| object[key].as_u64()).sum::<u64>())
+    };
+    let (pppoe, flows, fragments) = (&ours["pppoe"], &ours["flows"], &ours["fragments"]);
+    let names = |key: &str, name: fn(&str) -> String| renamed(&theirs[key], name);
+    let number = |key: &str| theirs[key].clone();
     vec![
-        ("frames", ours["source"]["frames"].clone(), theirs["frames"].clone()),
-        ("stacks", frames_by(&ours["stacks"], "stack"), renamed(&theirs["stacks_to_l4"], stack)),
-        ("tags", frames_by(&ours["tags"], "tags"), theirs["vlan_tag_stacks"].clone()),
-        ("PPPoE codes", ours["pppoe"]["codes"].clone(), renamed(&theirs["pppoe_codes"], code)),
-        ("PPPoE sessions", ours["pppoe"]["sessions"].clone(), theirs["pppoe_distinct_sessions"].clone()),
-        ("PPP protocols", ours["pppoe"]["ppp"].clone(), theirs["ppp_protocols"].clone()),
-        (
-            "flows, unidirectional",
-            ours["flows"]["unidirectional"].clone(),
-            theirs["distinct_5tuples_unidirectional"].clone(),
-        ),
-        (
-            "flows, bidirectional",
-            ours["flows"]["bidirectional"].clone(),
-            theirs["distinct_5tuples_bidirectional"].clone(),
-        ),
+        ("frames", ours["source"]["frames"].clone(), number("frames")),
+        ("stacks", frames_by(&ours["stacks"], "stack"), names("stacks_to_l4", stack)),
+        ("tags", frames_by(&ours["tags"], "tags"), number("vlan_tag_stacks")),
+        ("PPPoE codes", pppoe["codes"].clone(), names("pppoe_codes", code)),
+        ("PPPoE sessions", pppoe["sessions"].clone(), number("pppoe_distinct_sessions")),
+        ("PPP protocols", pppoe["ppp"].clone(), number("ppp_protocols")),
+        ("flows, unidirectional", flows["unidirectional"].clone(), number("distinct_5tuples_unidirectional")),
+        ("flows, bidirectional", flows["bidirectional"].clone(), number("distinct_5tuples_bidirectional")),
         (
             "first fragments",
-            json!(count(fragments, "ipv4_first") + count(fragments, "ipv6_first")),
-            json!(count(&theirs["fragments"], "first")),
+            sum(fragments, &["ipv4_first", "ipv6_first"]),
+            sum(&theirs["fragments"], &["first"]),
         ),
         (
             "later fragments",
-            json!(count(fragments, "ipv4_later") + count(fragments, "ipv6_later")),
-            json!(count(&theirs["fragments"], "non_first")),
+            sum(fragments, &["ipv4_later", "ipv6_later"]),
+            sum(&theirs["fragments"], &["non_first"]),
         ),
-        (
-            "extension headers",
-            ours["extension_headers"].clone(),
-            renamed(&theirs["ipv6_ext_headers"], extension),
-        ),
+        ("extension headers", ours["extension_headers"].clone(), names("ipv6_ext_headers", extension)),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! `rxlane explain`, run as its users run it.
 
-use crate::run::{BINARY, Ended, rxlane};
+use crate::run::{Ended, Report, rxlane};
 use capture::{LinkType, Resolution, Writer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
@@ -47,8 +47,7 @@ fn pppoe_lands_on_queue_0_of_an_i210_and_the_same_flows_without_it_spread() {
     let directory = TempDir::new().unwrap();
     let pppoe = json(&["--nic", "i210"], &file(&directory, "pppoe.pcap", &sample("pppoe")));
     assert_eq!(queues(&pppoe), [FRAMES, 0, 0, 0]);
-    assert_eq!(pppoe["imbalance"]["max_over_mean"], 4.0);
-    assert_eq!(pppoe["imbalance"]["effective_queues"], 1.0);
+    pppoe.has(json!({"imbalance": {"max_over_mean": 4.0, "effective_queues": 1.0}}));
     assert_eq!(pppoe["queues"][0]["flows"], pppoe["flows"]["unidirectional"]);
     assert_eq!(pppoe["stacks"][0]["why"], "the parser stops at the PPPoE header");
     let untagged = json(&["--nic", "i210"], &file(&directory, "untagged.pcap", &sample("none")));
@@ -56,6 +55,12 @@ fn pppoe_lands_on_queue_0_of_an_i210_and_the_same_flows_without_it_spread() {
     // What steering does depends on the inner header alone.
     assert_eq!(pppoe["steered"], untagged["steered"]);
     assert!(pppoe["steered"]["effective_queues"].as_f64().unwrap() > 3.0);
+    // One queue is never called a spread.
+    let one = json(&["--nic", "rtl8168"], &directory.path().join("pppoe.pcap"))["conclusion"].to_string();
+    assert!(
+        one.contains("one receive queue") && one.contains("Steering by the inner header would help"),
+        "{one}"
+    );
 }
 
 #[test]
@@ -77,45 +82,17 @@ fn the_schema_has_the_fields_that_scripts_rely_on() {
     let directory = TempDir::new().unwrap();
     let report = json(&[], &file(&directory, "a.pcap", &sample("q:35,pppoe:9")));
     assert_eq!(report["schema"], "rxlane.explain/1");
-    for pointer in [
-        "/source/frames",
-        "/source/bytes",
-        "/source/captured_bytes",
-        "/stacks/0/stack",
-        "/stacks/0/frames",
-        "/stacks/0/bytes",
-        "/stacks/0/hash_type",
-        "/stacks/0/why",
-        "/tags/0/tags",
-        "/tags/0/frames",
-        "/pppoe/sessions",
-        "/pppoe/codes/session",
-        "/pppoe/ppp/0x0021",
-        "/flows/unidirectional",
-        "/flows/bidirectional",
-        "/fragments/ipv4_first",
-        "/fragments/ipv4_later",
-        "/fragments/ipv6_first",
-        "/fragments/ipv6_later",
-        "/bad/truncated",
-        "/bad/malformed",
-        "/bad/reasons",
-        "/nic/name",
-        "/nic/queues",
-        "/queues/0/queue",
-        "/queues/0/frames",
-        "/queues/0/bytes",
-        "/queues/0/flows",
-        "/imbalance/max_over_mean",
-        "/imbalance/effective_queues",
-        "/steered/cpus",
-        "/steered/per_cpu/0/cpu",
-        "/steered/per_cpu/0/frames",
-        "/steered/max_over_mean",
-        "/steered/effective_queues",
-        "/admission/accepted",
-        "/admission/dropped",
-    ] {
+    let pointers = "/source/frames /source/bytes /source/captured_bytes \
+        /stacks/0/stack /stacks/0/frames /stacks/0/bytes /stacks/0/hash_type /stacks/0/why \
+        /tags/0/tags /tags/0/frames /pppoe/sessions /pppoe/codes/session /pppoe/ppp/0x0021 \
+        /flows/unidirectional /flows/bidirectional \
+        /fragments/ipv4_first /fragments/ipv4_later /fragments/ipv6_first /fragments/ipv6_later \
+        /bad/truncated /bad/malformed /bad/reasons /nic/name /nic/queues \
+        /queues/0/queue /queues/0/frames /queues/0/bytes /queues/0/flows \
+        /imbalance/max_over_mean /imbalance/effective_queues \
+        /steered/cpus /steered/per_cpu/0/cpu /steered/per_cpu/0/frames \
+        /steered/max_over_mean /steered/effective_queues /admission/accepted /admission/dropped";
+    for pointer in pointers.split_whitespace() {
         assert!(report.pointer(pointer).is_some(), "{pointer} is missing");
     }
     assert_eq!(report["stacks"][0]["stack"], "eth/vlan/pppoe/ipv4/tcp");
@@ -124,26 +101,18 @@ fn the_schema_has_the_fields_that_scripts_rely_on() {
 }
 
 #[test]
-fn the_number_of_workers_changes_nothing() {
+fn workers_standard_input_and_several_files_count_the_same() {
     let directory = TempDir::new().unwrap();
-    let path = file(&directory, "a.pcap", &sample("pppoe"));
+    let plain = sample("pppoe");
+    let path = file(&directory, "a.pcap", &plain);
     let one = json(&["--workers", "1"], &path);
     for workers in ["2", "3", "8"] {
         assert_eq!(json(&["--workers", workers], &path), one, "{workers} workers");
     }
-}
-
-#[test]
-fn standard_input_and_several_files_count_the_same() {
-    let directory = TempDir::new().unwrap();
-    let plain = sample("pppoe");
-    let path = file(&directory, "a.pcap", &plain);
-    let expected = json(&[], &path)["stacks"].clone();
-    let piped = rxlane().args(["explain", "-", "--json"]).write_stdin(plain.clone()).output().json();
-    assert_eq!(piped["stacks"], expected);
+    let piped = rxlane().args(["explain", "-", "--json"]).write_stdin(plain).output().json();
+    assert_eq!(piped["stacks"], one["stacks"]);
     let twice = rxlane().arg("explain").args([&path, &path]).arg("--json").output().json();
-    assert_eq!(twice["source"]["frames"], 2 * FRAMES);
-    assert_eq!(twice["flows"], json(&[], &path)["flows"]);
+    twice.has(json!({"source": {"frames": 2 * FRAMES}, "flows": one["flows"]}));
 }
 
 #[test]
@@ -239,19 +208,18 @@ fn frames_that_no_card_received_are_no_verdict() {
 fn what_the_card_refuses_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("none"));
+    let zeros = ["00"; 40].join(":");
     for (arguments, culprit) in [
-        (vec!["--nic", "i211", "--queues", "4"], "i211"),
-        (vec!["--nic", "frobnicator"], "frobnicator"),
-        (vec!["--reta", "equal:9"], "names 9 queues"),
-        (
-            vec!["--nic", "rtl8125b", "--hash-fields", "udp4=sdfn"],
-            "no hash chooses the queue on the rtl8125b",
-        ),
-        (vec!["--reta", "0,1,x"], "\"x\" is no queue number"),
-        (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
-        (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),
+        ("--nic i211 --queues 4", "i211"),
+        ("--nic frobnicator", "frobnicator"),
+        ("--reta equal:9", "names 9 queues"),
+        ("--nic rtl8125b --hash-fields udp4=sdfn", "no hash chooses the queue on the rtl8125b"),
+        ("--reta 0,1,x", "\"x\" is no queue number"),
+        ("--hash-fields tcp4=sd", "tcp4"),
+        ("--html /nonexistent/page.html", "/nonexistent/page.html"),
+        (&format!("--nic i210 --key {zeros}"), "all bytes of the key are zero"),
     ] {
-        let output = rxlane().arg("explain").arg(&path).args(&arguments).output();
+        let output = rxlane().arg("explain").arg(&path).args(arguments.split(' ')).output();
         assert!(output.is(&arguments, 2, culprit).stdout.is_empty(), "{arguments:?}");
     }
 }
@@ -274,15 +242,6 @@ fn table_and_hash_fields_are_followed() {
 }
 
 #[test]
-fn one_queue_is_never_called_a_spread() {
-    let directory = TempDir::new().unwrap();
-    let report = json(&["--nic", "rtl8168"], &file(&directory, "a.pcap", &sample("pppoe")));
-    let conclusion = report["conclusion"].to_string();
-    assert!(conclusion.contains("one receive queue"), "{conclusion}");
-    assert!(conclusion.contains("Steering by the inner header would help"), "{conclusion}");
-}
-
-#[test]
 fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));
@@ -297,13 +256,4 @@ fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal()
     let verbose = String::from_utf8(verbose.stdout).unwrap();
     assert!(verbose.starts_with(&text) && verbose.contains("Largest flows"), "{verbose}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let directory = TempDir::new().unwrap();
-    let path = file(&directory, "a.pcap", &sample("pppoe"));
-    let script = format!("{BINARY} explain {} --json | head -c 1", path.display());
-    let output = std::process::Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
-    assert!(output.ends(0).stderr.is_empty(), "{}", output.text());
 }

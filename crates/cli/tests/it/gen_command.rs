@@ -2,7 +2,6 @@
 
 use crate::run::{self, Ended};
 use capture::{Capture, Format};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Cursor;
 use std::process::Output;
@@ -10,74 +9,52 @@ use wire::{Link, dissect};
 
 type TestResult = Result<(), Box<dyn Error>>;
 
-fn rxlane(arguments: &[&str]) -> Output {
-    run::rxlane().arg("gen").args(arguments).output()
+fn rxlane(arguments: &str) -> Output {
+    run::rxlane().arg("gen").args(arguments.split_whitespace()).output()
 }
 
 /// Standard output of a run that succeeds and says nothing on standard error.
-fn bytes(arguments: &[&str]) -> Vec<u8> {
+fn bytes(arguments: &str) -> Vec<u8> {
     let output = rxlane(arguments);
     assert!(output.ends(0).stderr.is_empty(), "in a pipe there is no progress");
     output.stdout
 }
 
-/// Frames by stack, of a capture without problems.
-fn stacks(capture: Vec<u8>) -> Result<BTreeMap<String, u32>, Box<dyn Error>> {
-    let mut capture = Capture::from_reader(Cursor::new(capture), "test")?;
-    let mut stacks = BTreeMap::new();
-    while let Some(frame) = capture.next_frame() {
-        let seen = dissect(Link::Ethernet, frame.data, frame.wire_len as usize);
-        assert_eq!(seen.error(), None, "frame {}", frame.number);
-        *stacks.entry(seen.stack().to_string()).or_default() += 1;
-    }
-    assert!(capture.report().problems.is_empty());
-    Ok(stacks)
-}
-
 #[test]
-fn what_was_asked_for_is_what_is_written() -> TestResult {
-    let plain =
-        ["--control", "0", "--fragments", "0", "--ip", "4", "--proto", "tcp", "--frames", "50", "-o", "-"];
-    let cases: [(&[&str], &str); 7] = [
-        (&["--scenario", "untagged"], "eth/ipv4/tcp"),
-        (&["--vlan", "35"], "eth/vlan/ipv4/tcp"),
-        (&["--vlan", "100.200.300"], "eth/vlan/vlan/vlan/ipv4/tcp"),
-        (&["--scenario", "pppoe-qinq"], "eth/vlan/vlan/pppoe/ipv4/tcp"),
-        (&["--encap", "0x9100:4,pppoe:77@02:00:5e:00:00:01"], "eth/vlan/pppoe/ipv4/tcp"),
-        (&["--encap", "q:1,mpls:16"], "eth/vlan/mpls/ipv4/tcp"),
-        (&["--encap", "none"], "eth/ipv4/tcp"),
-    ];
-    for (arguments, stack) in cases {
-        let found = stacks(bytes(&[arguments, &plain].concat()))?;
-        assert_eq!(found, BTreeMap::from([(stack.to_owned(), 50)]), "{arguments:?}");
+fn what_was_requested_is_what_is_written() -> TestResult {
+    let plain = "--control 0 --fragments 0 --ip 4 --proto tcp --frames 50 -o -";
+    // Options, stack, and the tags of the first frame.
+    for (options, stack, tags) in [
+        ("--scenario untagged", "eth/ipv4/tcp", ""),
+        ("--vlan 35", "eth/vlan/ipv4/tcp", "0x8100/35"),
+        ("--vlan 35 --tpid 0x88a8", "eth/vlan/ipv4/tcp", "0x88a8/35"),
+        ("--vlan 100.200", "eth/vlan/vlan/ipv4/tcp", "0x88a8/100 0x8100/200"),
+        ("--vlan 100.200 --tpid 0x9100", "eth/vlan/vlan/ipv4/tcp", "0x9100/100 0x8100/200"),
+        ("--encap 0x9100:4,pppoe:77@02:00:5e:00:00:01", "eth/vlan/pppoe/ipv4/tcp", "0x9100/4"),
+        ("--encap q:1,mpls:16", "eth/vlan/mpls/ipv4/tcp", "0x8100/1"),
+        ("--encap none", "eth/ipv4/tcp", ""),
+    ] {
+        let mut capture = Capture::from_reader(Cursor::new(bytes(&format!("{options} {plain}"))), "test")?;
+        let mut frames = 0;
+        while let Some(frame) = capture.next_frame() {
+            let seen = dissect(Link::Ethernet, frame.data, frame.wire_len as usize);
+            assert_eq!((seen.error(), seen.stack().to_string()), (None, stack.to_owned()), "{options}");
+            if frames == 0 {
+                let found: Vec<String> = seen.tags(frame.data).map(|tag| tag.to_string()).collect();
+                assert_eq!(found.join(" "), tags, "{options}");
+            }
+            frames += 1;
+        }
+        assert!(frames == 50 && capture.report().problems.is_empty(), "{options}: {frames}");
     }
     Ok(())
 }
 
 #[test]
-fn tags_of_the_short_notation() -> TestResult {
-    let cases: [(&[&str], &str); 4] = [
-        (&["--vlan", "35"], "0x8100/35"),
-        (&["--vlan", "100.200"], "0x88a8/100 0x8100/200"),
-        (&["--vlan", "100.200", "--tpid", "0x9100"], "0x9100/100 0x8100/200"),
-        (&["--vlan", "35", "--tpid", "0x88a8"], "0x88a8/35"),
-    ];
-    for (arguments, expected) in cases {
-        let out = bytes(&[arguments, &["--frames", "1", "-o", "-"]].concat());
-        let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
-        let frame = capture.next_frame().ok_or("no frame")?;
-        let seen = dissect(Link::Ethernet, frame.data, frame.data.len());
-        let tags: Vec<String> = seen.tags(frame.data).map(|tag| tag.to_string()).collect();
-        assert_eq!(tags.join(" "), expected, "{arguments:?}");
-    }
-    Ok(())
-}
-
-#[test]
-fn formats_hold_the_same_frames() -> TestResult {
+fn formats_hold_the_same_frames_and_a_seed_is_a_sample() -> TestResult {
     let mut all = Vec::new();
     for (name, format) in [("pcap", Format::Pcap), ("pcap-ns", Format::Pcap), ("pcapng", Format::Pcapng)] {
-        let out = bytes(&["--scenario", "mixed", "--frames", "500", "--format", name, "-o", "-"]);
+        let out = bytes(&format!("--scenario mixed --frames 500 --format {name} -o -"));
         let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
         assert_eq!(capture.format(), format, "{name}");
         let mut frames = Vec::new();
@@ -87,15 +64,9 @@ fn formats_hold_the_same_frames() -> TestResult {
         }
         all.push(frames);
     }
-    assert_eq!(all[0].len(), 500);
-    assert!(all[0] == all[1] && all[1] == all[2]);
-    Ok(())
-}
-
-#[test]
-fn a_seed_is_a_sample() -> TestResult {
-    let sample = |seed| bytes(&["--frames", "300", "--seed", seed, "-o", "-"]);
-    assert!(sample("1") == sample("1") && sample("1") != sample("2"));
+    assert!(all[0].len() == 500 && all[0] == all[1] && all[1] == all[2]);
+    let sample = |seed| bytes(&format!("--frames 300 --seed {seed} -o -"));
+    assert!(sample(1) == sample(1) && sample(1) != sample(2));
     Ok(())
 }
 
@@ -104,59 +75,50 @@ fn a_file_is_written_and_described() -> TestResult {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sample.pcap");
     let name = path.to_str().ok_or("path")?;
-    let described = bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name]);
-    let described = String::from_utf8(described)?;
-    assert!(described.contains("sample.pcap: 100 frames") && described.contains("20 flows in pppoe"));
-    let one = String::from_utf8(bytes(&["--flows", "1", "--frames", "1", "-o", name]))?;
-    assert!(one.contains(": 1 frame, ") && one.contains(", 1 flow in "), "{one}");
-    let many = String::from_utf8(bytes(&["--flows", "2000", "--frames", "1500", "-o", name]))?;
-    assert!(many.contains(": 1,500 frames, ") && many.contains(", 2,000 flows in "), "{many}");
-    bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name]);
-    let standard = bytes(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", "-"]);
-    assert!(std::fs::read(&path)? == standard);
-    Ok(())
-}
-
-#[test]
-fn packets_are_as_long_as_the_mtu_allows() -> TestResult {
-    let long = ["--frames", "1", "--control", "0", "--fragments", "0", "--size", "4000", "-o", "-"];
+    for (options, [frames, flows]) in [
+        ("--flows 1 --frames 1", [": 1 frame, ", ", 1 flow in "]),
+        ("--flows 2000 --frames 1500", [": 1,500 frames, ", ", 2,000 flows in "]),
+        ("--scenario pppoe --flows 20 --frames 100", ["sample.pcap: 100 frames", "20 flows in pppoe"]),
+    ] {
+        let described = String::from_utf8(bytes(&format!("{options} -o {name}")))?;
+        assert!(described.contains(frames) && described.contains(flows), "{described}");
+        assert!(std::fs::read(&path)? == bytes(&format!("{options} -o -")), "{options}");
+    }
     // A capture of one whole frame: headers of file and record, and the frame without FCS.
-    assert_eq!(bytes(&[&["--encap", "none", "--mtu", "4000"][..], &long].concat()).len(), 24 + 16 + 3996);
-    rxlane(&[&["--encap", "none"][..], &long].concat()).ends(2).says("do not fit the MTU of 1500");
+    let long = "--frames 1 --control 0 --fragments 0 --size 4000 --encap none --mtu 4000 -o -";
+    assert_eq!(bytes(long).len(), 24 + 16 + 3996);
     Ok(())
 }
 
 #[test]
 fn the_list_names_every_scenario() -> TestResult {
-    let list = String::from_utf8(bytes(&["--list"]))?;
+    let list = String::from_utf8(bytes("--list"))?;
     for named in &traffic::NAMED {
         let row = list.lines().find(|line| line.split_whitespace().next() == Some(named.name));
         let row = row.ok_or(named.name)?;
         assert!(row.ends_with(&format!("  {}", named.summary)), "{row}");
     }
-    let json: serde_json::Value = serde_json::from_slice(&bytes(&["--list", "--json"]))?;
+    let json: serde_json::Value = serde_json::from_slice(&bytes("--list --json"))?;
     assert_eq!(json["scenarios"].as_array().map(Vec::len), Some(traffic::NAMED.len()));
     assert_eq!(json["scenarios"][1]["encapsulations"][0], "q:35");
     Ok(())
 }
 
 #[test]
-fn wrong_usage_names_culprit_and_way_out() -> TestResult {
-    let cases: [(&[&str], &str); 10] = [
-        (&[], "--output <FILE>"),
-        (&["-o", "-", "--scenario", "ppoe"], "no scenario 'ppoe'; there are untagged, vlan"),
-        (&["-o", "-", "--vlan", "5000"], "a VLAN identifier is a number from 0 to 4094"),
-        (&["-o", "-", "--vlan", "5", "--tpid", "0x0800"], "one of 0x8100, 0x88a8"),
-        (&["-o", "-", "--tpid", "0x8100"], "--vlan"),
-        (&["-o", "-", "--encap", "q:1,gre"], "word 2 is none of q:VID"),
-        (&["-o", "-", "--encap", "pppoe:0"], "from 1 to 65534"),
-        (&["-o", "-", "--size", "9000"], "do not fit the MTU of 1500, which allows 1518"),
-        (&["-o", "-", "--rate", "0"], "0 frames a second; 1 to 1000000000 are possible"),
-        (&["-o", "/nowhere/at/all.pcap"], "cannot write /nowhere/at/all.pcap"),
-    ];
-    for (arguments, message) in cases {
+fn wrong_usage_names_culprit_and_way_out() {
+    for (arguments, message) in [
+        ("", "--output <FILE>"),
+        ("-o - --scenario ppoe", "no scenario 'ppoe'; there are untagged, vlan"),
+        ("-o - --vlan 5000", "a VLAN identifier is a number from 0 to 4094"),
+        ("-o - --vlan 5 --tpid 0x0800", "one of 0x8100, 0x88a8"),
+        ("-o - --tpid 0x8100", "--vlan"),
+        ("-o - --encap q:1,gre", "word 2 is none of q:VID"),
+        ("-o - --encap pppoe:0", "from 1 to 65534"),
+        ("-o - --size 9000", "do not fit the MTU of 1500, which allows 1518"),
+        ("-o - --rate 0", "0 frames a second; 1 to 1000000000 are possible"),
+        ("-o /nowhere/at/all.pcap", "cannot write /nowhere/at/all.pcap"),
+    ] {
         let output = rxlane(arguments);
-        assert!(output.is(&arguments, 2, message).stdout.is_empty(), "{arguments:?}");
+        assert!(output.is(&arguments, 2, message).stdout.is_empty(), "{arguments}");
     }
-    Ok(())
 }

@@ -17,7 +17,6 @@ mod gen_command;
 mod language;
 mod model;
 mod nics;
-mod nics_stack;
 mod own_captures;
 mod rss;
 mod run;

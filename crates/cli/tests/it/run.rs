@@ -3,7 +3,7 @@
 #[path = "../run/mod.rs"]
 mod ended;
 
-pub use ended::{BINARY, Ended};
+pub use ended::{BINARY, Ended, Report};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;

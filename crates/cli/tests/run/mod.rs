@@ -25,6 +25,41 @@ pub trait Ended {
     fn json(&self) -> Value;
 }
 
+/// A report in JSON.
+pub trait Report {
+    /// It has all of these fields with these values; others are not looked at. `case` says of what.
+    fn has_of(&self, case: &dyn Debug, expected: Value) -> &Self;
+    /// The same where there is one case.
+    fn has(&self, expected: Value) -> &Self;
+}
+
+impl Report for Value {
+    #[track_caller]
+    fn has_of(&self, case: &dyn Debug, expected: Value) -> &Value {
+        assert!(includes(self, &expected), "{case:?}: {expected:#} is not in {self:#}");
+        self
+    }
+
+    #[track_caller]
+    fn has(&self, expected: Value) -> &Value {
+        self.has_of(&"report", expected)
+    }
+}
+
+/// Objects may have more fields than expected, lists no more items.
+fn includes(value: &Value, expected: &Value) -> bool {
+    match (value, expected) {
+        (Value::Object(value), Value::Object(expected)) => expected
+            .iter()
+            .all(|(key, expected)| value.get(key).is_some_and(|value| includes(value, expected))),
+        (Value::Array(values), Value::Array(expected)) => {
+            values.len() == expected.len()
+                && values.iter().zip(expected).all(|(value, item)| includes(value, item))
+        }
+        (value, expected) => value == expected,
+    }
+}
+
 /// The words of a text whose lines are folded.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -88,55 +88,45 @@ pub fn empty() -> Report {
 
 /// PPPoE behind two tags with everything a report can hold.
 pub fn usual() -> Report {
-    let datasheet = "Intel Ethernet Controller I210 Datasheet (333016): 7.1.2.10 and 7.1.2.10.1 (the hash types begin with IP)";
-    let story = "A Sad Slow PPPoE Story: all PPPoE on one queue of an I210AT";
-    let tags = "Intel Ethernet Controller I210 Datasheet (333016): 7.4.5 Double VLAN Support";
+    const DATASHEET: &str =
+        "Intel Ethernet Controller I210 Datasheet (333016): 7.1.2.10 (the hash types begin with IP)";
+    const STORY: &str = "A Sad Slow PPPoE Story: all PPPoE on one queue of an I210AT";
+    const TAGS: &str = "Intel Ethernet Controller I210 Datasheet (333016): 7.4.5 Double VLAN Support";
+    const STOPS: &str = "the parser stops at the PPPoE header";
+    const STACKS: [(&str, &[(&str, u64)], &str, &[&str]); 5] = [
+        (
+            "eth/vlan/vlan/pppoe/ipv4/tcp",
+            &[("none", 61_204)],
+            "the parser does not see through VLAN tags 0x88a8 0x8100",
+            &[TAGS],
+        ),
+        ("eth/vlan/pppoe/ipv6/tcp", &[("none", 20_118)], STOPS, &[DATASHEET, STORY]),
+        ("eth/vlan/pppoe/ipv4/udp", &[("none", 12_126)], STOPS, &[DATASHEET, STORY]),
+        ("eth/ipv4/tcp", &[("tcp-ipv4", 4_280), ("ipv4", 32)], "hashed over addresses and ports", &[]),
+        ("eth/arp", &[("none", 2_240)], "arp is not an IP packet", &[]),
+    ];
+    const REASONS: [(&str, u64, u64); 2] =
+        [("ipv4: total length exceeds the frame", 3, 8_812), ("pppoe: version is not 1", 1, 91_004)];
+    const FLOWS: [(&str, Option<u16>); 2] = [
+        ("[2001:db8:1:2:3:4:5:6]:443 > [2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60122", Some(0)),
+        ("198.51.100.4:4500 > 100.64.3.7:4500", None),
+    ];
     let mut report = spread(empty(), &[93_512, 2_210, 2_140, 2_138], 0, &[25_802, 24_731, 24_990, 24_477]);
+    let file = "/var/tmp/captures/evening-peak.pcapng.gz".to_owned();
     report.source = Source {
-        files: vec!["/var/tmp/captures/evening-peak.pcapng.gz".to_owned()],
+        files: vec![file.clone()],
         frames: 100_000,
         bytes: 63_102_024,
         captured_bytes: 61_502_000,
         wire_bytes: 61_100_000,
         seconds: Some(8.214),
         link_types: map(&[("Ethernet", 100_000)]),
-        problems: vec![
-            "evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 bytes are missing".to_owned(),
-        ],
+        problems: vec![format!("{file}: frame 100001, offset 63102024: 12 bytes are missing")],
         ..Source::default()
     };
-    report.stacks = vec![
-        stack(
-            "eth/vlan/vlan/pppoe/ipv4/tcp",
-            61_204,
-            &[("none", 61_204)],
-            "the parser does not see through VLAN tags 0x88a8 0x8100",
-            &[tags],
-        ),
-        stack(
-            "eth/vlan/pppoe/ipv6/tcp",
-            20_118,
-            &[("none", 20_118)],
-            "the parser stops at the PPPoE header",
-            &[datasheet, story],
-        ),
-        stack(
-            "eth/vlan/pppoe/ipv4/udp",
-            12_126,
-            &[("none", 12_126)],
-            "the parser stops at the PPPoE header",
-            &[datasheet, story],
-        ),
-        stack(
-            "eth/ipv4/tcp",
-            4_312,
-            &[("tcp-ipv4", 4_280), ("ipv4", 32)],
-            "hashed over addresses and ports",
-            &[],
-        ),
-        stack("eth/ipv6/udp", 2_176, &[("ipv6", 2_176)], "hashed over addresses only", &[]),
-        stack("eth/arp", 64, &[("none", 64)], "arp is not an IP packet", &[]),
-    ];
+    let frames = |types: &[(&str, u64)]| types.iter().map(|(_, frames)| frames).sum();
+    let row = |(name, types, why, sources)| stack(name, frames(types), types, why, sources);
+    report.stacks = STACKS.map(row).to_vec();
     report.tags = [("0x88a8/3704 0x8100/2474", 61_204), ("0x8100/35", 32_244), ("untagged", 6_552)]
         .map(|(tags, frames)| TagRow { tags: tags.to_owned(), frames })
         .to_vec();
@@ -148,49 +138,26 @@ pub fn usual() -> Report {
     report.flows = Flows { unidirectional: 2_418, bidirectional: 1_212, two_way: 1_206 };
     report.fragments = Fragments { ipv4_first: 31, ipv4_later: 31, ipv6_first: 0, ipv6_later: 0 };
     report.extension_headers = BTreeMap::from([("fragment", 12), ("hop-by-hop", 3)]);
+    let first =
+        |(reason, _, frame): (&str, _, _)| (reason.to_owned(), FirstFrame { file: file.clone(), frame });
     report.bad = Bad {
         truncated: 3,
         malformed: 1,
         cut_by_capture: 0,
-        reasons: map(&[("ipv4: total length exceeds the frame", 3), ("pppoe: version is not 1", 1)]),
-        first: [("ipv4: total length exceeds the frame", 8_812), ("pppoe: version is not 1", 91_004)]
-            .map(|(reason, frame)| {
-                (reason.to_owned(), FirstFrame { file: report.source.files[0].clone(), frame })
-            })
-            .into(),
+        reasons: map(&REASONS.map(|(reason, frames, _)| (reason, frames))),
+        first: REASONS.map(first).into(),
     };
-    report.admission = Admission {
-        accepted: 99_988,
-        unknown: 0,
-        dropped: vec![Dropped {
-            stack: "eth/vlan/vlan/pppoe/ipv4/tcp".to_owned(),
-            limit: 1528,
-            frames: 12,
-            bytes: 30_144,
-            largest: 2_512,
-        }],
+    report.admission = Admission { accepted: 99_988, unknown: 0, dropped: vec![dropped(STACKS[0].0, 12)] };
+    let flow = |(flow, queue): (&str, _)| {
+        let (flow, protocol, frames) = (flow.to_owned(), "tcp", 4_117);
+        FlowRow { flow, protocol, frames, bytes: frames * 1_480, queue, cpu: 3 }
     };
-    report.top_flows = [
-        ("203.0.113.17:443 > 100.64.9.12:51514", "tcp", 8_214, Some(0), 3),
-        (
-            "[2001:db8:1:2:3:4:5:6]:443 > [2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60122",
-            "tcp",
-            4_117,
-            Some(0),
-            1,
-        ),
-        ("198.51.100.4:4500 > 100.64.3.7:4500", "udp", 1_020, None, 0),
-    ]
-    .map(|(flow, protocol, frames, queue, cpu)| FlowRow {
-        flow: flow.to_owned(),
-        protocol,
-        frames,
-        bytes: frames * 1_480,
-        queue,
-        cpu,
-    })
-    .to_vec();
+    report.top_flows = FLOWS.map(flow).to_vec();
     report
+}
+
+fn dropped(stack: &str, frames: u64) -> Dropped {
+    Dropped { stack: stack.to_owned(), limit: 1528, frames, bytes: frames * 2_512, largest: 2_512 }
 }
 
 /// Every string that can come from outside is hostile.
@@ -239,15 +206,7 @@ pub fn crowded() -> Report {
     report.pppoe = Pppoe { sessions: 65_535, codes: many("0x"), ppp: many("0x") };
     report.bad.reasons = many("reason ");
     report.admission.unknown = 12;
-    report.admission.dropped = (0..5_000)
-        .map(|at| Dropped {
-            stack: format!("eth/{at}"),
-            limit: 1518,
-            frames: number(at),
-            bytes: number(at) * 2000,
-            largest: 65_549,
-        })
-        .collect();
+    report.admission.dropped = (0..5_000).map(|at| dropped(&format!("eth/{at}"), number(at))).collect();
     let flow = report.top_flows[0].clone();
     report.top_flows = vec![flow; 5_000];
     let frames: Vec<u64> = (0..4_096).map(|at| (at * 7_919) % 1_000).collect();
