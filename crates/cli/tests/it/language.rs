@@ -5,75 +5,56 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Words and phrases of texts, and what to write.
-const TEXTS: &[(&str, &str)] = &[
-    ("adapter of metal", "physical NIC"),
-    ("adapters of metal", "physical NICs"),
-    ("are told", "get, see; or the subject reports"),
-    ("become of", "happens to"),
-    ("before packets are made of them", "before the skb is allocated"),
-    ("comes in by", "arrives on"),
-    ("come in by", "arrive on"),
-    ("came in by", "arrived on"),
-    ("dealing", "distribution"),
-    ("dealt", "distributed"),
-    ("encapsulated line", "VLAN, QinQ or PPPoE interface"),
-    ("encapsulated lines", "VLAN, QinQ or PPPoE interfaces"),
-    ("gone", "removed"),
-    ("hot", "busy; saturated at 100 %"),
-    ("is told", "gets, sees; or the subject reports"),
-    ("mend", "fix"),
-    ("mended", "fixed"),
-    ("mends", "fixes"),
-    ("noted", "recorded"),
-    ("octet", "byte"),
-    ("octets", "bytes"),
-    ("put what helped into", "make it persistent with"),
-    ("spared", "excluded"),
-    ("take root", "require root"),
-    ("takes root", "requires root"),
-    ("tell", "report, show, print"),
-    ("tells", "reports, shows, prints"),
-    ("the answer is no", "negative result"),
-    ("the most wanted", "in order of preference"),
-    ("the process that stays", "the daemon"),
-    ("there and back", "round-trip time (RTT)"),
-    ("told", "reported, shown, printed"),
-    ("unasked", "unrequested"),
-    ("what became of", "by disposition; even if"),
-    ("whatever became of", "even if"),
+const TEXTS: &[(&[&str], &str)] = &[
+    (&["adapter of metal", "adapters of metal"], "physical NIC"),
+    (&["are told", "is told"], "get, see; or the subject reports"),
+    (&["become of"], "happens to"),
+    (&["before packets are made of them"], "before the skb is allocated"),
+    (&["comes in by", "come in by", "came in by"], "arrives on"),
+    (&["dealing", "dealt"], "distribution, distributed"),
+    (&["encapsulated line", "encapsulated lines"], "VLAN, QinQ or PPPoE interface"),
+    (&["gone"], "removed"),
+    (&["hot"], "busy; saturated at 100 %"),
+    (&["mend", "mended", "mends"], "fix, fixed, fixes"),
+    (&["noted"], "recorded"),
+    (&["octet", "octets"], "byte, bytes"),
+    (&["put what helped into"], "make it persistent with"),
+    (&["spared"], "excluded"),
+    (&["take root", "takes root"], "require root"),
+    (&["tell", "tells", "told"], "report, show, print"),
+    (&["the answer is no"], "negative result"),
+    (&["the most wanted"], "in order of preference"),
+    (&["the process that stays"], "the daemon"),
+    (&["there and back"], "round-trip time (RTT)"),
+    (&["unasked"], "unrequested"),
+    (&["what became of", "whatever became of"], "by disposition; even if"),
 ];
 
 /// Words of public names, and what to name them.
-const NAMES: &[(&str, &str)] = &[
-    ("asked", "requested"),
-    ("bell", "wakeup"),
-    ("bearer", "what it is"),
-    ("beside", "what it is"),
-    ("clerk", "queue"),
-    ("crew", "workers"),
-    ("dealing", "distribution"),
-    ("dealt", "distributed"),
-    ("death", "stale"),
-    ("gone", "removed"),
-    ("hot", "busy"),
-    ("lent", "borrowed"),
-    ("lopsided", "uneven"),
-    ("mend", "fix"),
-    ("mended", "fixed"),
-    ("noted", "recorded"),
-    ("octet", "byte"),
-    ("octets", "bytes"),
-    ("scene", "topology"),
-    ("shown", "to_text, rendered"),
-    ("strain", "load"),
-    ("tell", "report"),
-    ("teller", "writer"),
-    ("tells", "reports"),
-    ("told", "label, message"),
-    ("unasked", "unrequested"),
-    ("wanted", "requested"),
-    ("whose", "owner"),
-    ("wish", "request"),
+const NAMES: &[(&[&str], &str)] = &[
+    (&["asked", "wanted"], "requested"),
+    (&["bell"], "wakeup"),
+    (&["bearer", "beside"], "what it is"),
+    (&["clerk"], "queue"),
+    (&["crew"], "workers"),
+    (&["dealing", "dealt"], "distribution, distributed"),
+    (&["death"], "stale"),
+    (&["gone"], "removed"),
+    (&["hot"], "busy"),
+    (&["lent"], "borrowed"),
+    (&["lopsided"], "uneven"),
+    (&["mend", "mended"], "fix, fixed"),
+    (&["noted"], "recorded"),
+    (&["octet", "octets"], "byte, bytes"),
+    (&["scene"], "topology"),
+    (&["shown"], "to_text, rendered"),
+    (&["strain"], "load"),
+    (&["tell", "tells"], "report, reports"),
+    (&["teller"], "writer"),
+    (&["told"], "label, message"),
+    (&["unasked"], "unrequested"),
+    (&["whose"], "owner"),
+    (&["wish"], "request"),
 ];
 
 /// The folder of the project.
@@ -106,7 +87,7 @@ fn judge(place: &str, text: &str, found: &mut Vec<String>) {
             (line, bare.to_lowercase())
         })
         .collect();
-    for (not, but) in TEXTS {
+    for (not, but) in TEXTS.iter().flat_map(|(all, but)| all.iter().map(move |not| (not, but))) {
         let phrase: Vec<&str> = not.split(' ').collect();
         for window in words.windows(phrase.len()) {
             if window.iter().zip(&phrase).all(|((_, word), part)| word == part) {
@@ -251,7 +232,8 @@ fn public_names_use_the_words_of_the_field() {
         let source = fs::read_to_string(&file).expect("a source");
         for (line, name) in public_names(&source) {
             let words = words(name);
-            let wrong = NAMES.iter().filter(|(not, _)| words.iter().any(|word| word == not));
+            let wrong = NAMES.iter().flat_map(|(all, but)| all.iter().map(move |not| (not, but)));
+            let wrong = wrong.filter(|(not, _)| words.iter().any(|word| word == **not));
             found
                 .extend(wrong.map(|(not, but)| format!("{place}:{line}: {name} has `{not}`: name it {but}")));
         }

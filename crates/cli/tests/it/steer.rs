@@ -22,14 +22,14 @@ fn wrong_usage_is_exit_2_and_says_what_is_wrong() {
         ("steer up lo --cpus=-1", "--cpus: \"-1\" is no CPU or range of CPUs"),
         ("steer up lo --cpus 8000", "there is no CPU 8000: this machine has 0"),
         ("steer up lo --dry-run --seconds 0", "loopback"),
-        ("steer check eth0;reboot", "rxlane: \"eth0;reboot\" is no name"),
+        ("steer check eth0/reboot", "rxlane: \"eth0/reboot\" is no name"),
         ("envelope up lo", "--header <N>"),
         ("envelope up lo --header 3", "3 is not in 4..=482"),
         ("envelope up lo --header 483", "483 is not in 4..=482"),
         ("envelope up lo --header eight", "invalid digit"),
         ("envelope up lo --header=-8", "-8 is not in 4..=482"),
         ("envelope up lo --header 8 --mode fast", "native, generic"),
-        ("envelope up eth0;reboot --header 8", "is no name of an interface"),
+        ("envelope up eth0/reboot --header 8", "is no name of an interface"),
         ("envelope up lo --header 8 --dry-run", "lo is the loopback"),
     ] {
         rxlane(arguments).is(&arguments, 2, expected);

@@ -1,51 +1,28 @@
 //! `rxlane bench pps --interface` between two namespaces: a veth pair has no moderation, no indirection table and no ring, and
 //! refuses them. What cards do is in the lab (`lab/tests/it/bench_pps.rs`).
 
+use crate::bench_live::{Ends, SINK, bench};
 use crate::machine::signal;
 use crate::run::{BINARY, Ended};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Output, Stdio};
 use tempfile::TempDir;
-use testkit::netns::{Namespace, Veth, probe};
 use testkit::{program, require};
-
-const SENDER: &str = "198.18.0.1";
-const OWN: &str = "198.18.0.2";
-
-/// Two namespaces with a pair between them; each end is wan0.
-struct Ends {
-    near: Namespace,
-    far: Namespace,
-    journal: TempDir,
-}
 
 /// A sender that listens; ended when this is dropped.
 struct Sender(Child);
 
-impl Ends {
-    fn new() -> Option<Ends> {
-        require("netns", probe())?;
-        require("ethtool", program("ethtool"))?;
-        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("another"));
-        near.veth(&Veth { peer: Some(&far), ..Veth::pair("wan0", "wan0") }).expect("a pair");
-        for (end, address) in [(&near, SENDER), (&far, OWN)] {
-            end.run("ip", &["addr", "add", &format!("{address}/24"), "dev", "wan0"]).expect("an address");
-            end.run("ip", &["link", "set", "dev", "lo", "up"]).expect("the loopback");
-        }
-        Some(Ends { near, far, journal: TempDir::new().expect("a folder") })
-    }
+fn pps(ends: &Ends, words: &str) -> Output {
+    let journal = TempDir::new().expect("a folder");
+    let mut command = ends.far.command(BINARY);
+    command.args(["bench", "pps", "--journal"]).arg(journal.path()).args(words.split(' '));
+    command.stdin(Stdio::null()).output().expect("it runs")
+}
 
-    fn pps(&self, words: &str) -> Output {
-        let mut command = self.far.command(BINARY);
-        command.args(["bench", "pps", "--journal"]).arg(self.journal.path()).args(words.split(' '));
-        command.stdin(Stdio::null()).output().expect("it runs")
-    }
-
-    fn sender(&self) -> Sender {
-        let mut command = self.near.command(BINARY);
-        command.args(["bench", "send", OWN, "--remote"]).stdin(Stdio::null()).stdout(Stdio::piped());
-        Sender(command.spawn().expect("it runs"))
-    }
+fn send_from(ends: &Ends, words: &str) -> Sender {
+    let mut command = bench(&ends.near, "send");
+    command.arg(SINK).args(words.split(' ')).stdin(Stdio::null()).stdout(Stdio::piped());
+    Sender(command.spawn().expect("it runs"))
 }
 
 impl Sender {
@@ -68,15 +45,15 @@ impl Drop for Sender {
 
 #[test]
 fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
-    let Some(ends) = Ends::new() else { return };
-    let nobody = ends.pps("--interface wan0 --from 198.18.0.1");
+    let (Some(ends), Some(_)) = (Ends::new(), require("ethtool", program("ethtool"))) else { return };
+    let nobody = pps(&ends, "--interface wan0 --from 198.18.0.1");
     nobody.ends(3);
     let way_out = "there has to run: rxlane bench send 198.18.0.2 --remote";
     nobody.says(way_out);
-    let mut sender = ends.sender();
+    let mut sender = send_from(&ends, "--remote");
     let mut lines = sender.listens();
     let words = "--interface wan0 --from 198.18.0.1 --seconds 0.3 --rounds 2 --json --vary senders,receivers --vary usecs --vary table";
-    let report = ends.pps(words).ends(0).json();
+    let report = pps(&ends, words).ends(0).json();
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 6, "{report:#}");
     for cell in cells {
@@ -107,37 +84,23 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
 
 #[test]
 fn load_that_comes_by_itself_is_measured() {
-    let Some(ends) = Ends::new() else { return };
-    let mut load = ends.near.command(BINARY);
-    load.args([
-        "bench",
-        "send",
-        OWN,
-        "--rate",
-        "20k",
-        "--payload",
-        "32",
-        "--source-ports",
-        "8",
-        "--seconds",
-        "600",
-    ]);
-    let load = Sender(load.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs"));
+    let (Some(ends), Some(_)) = (Ends::new(), require("ethtool", program("ethtool"))) else { return };
+    let load = send_from(&ends, "--rate 20k --payload 32 --source-ports 8 --seconds 600");
     let report =
-        ends.pps("--interface wan0 --factor receivers --seconds 0.3 --rounds 1 --json").ends(0).json();
+        pps(&ends, "--interface wan0 --factor receivers --seconds 0.3 --rounds 1 --json").ends(0).json();
     assert_eq!(report["cells"].as_array().map(Vec::len), Some(2), "{report:#}");
     for cell in report["cells"].as_array().expect("cells") {
         assert!(cell["figures"]["received"]["median"].as_f64().is_some_and(|rate| rate > 100.0), "{cell:#}");
     }
     drop(load);
-    ends.pps("--interface wan0 --vary receivers --only receivers=1 --seconds 0.2 --rounds 1")
+    pps(&ends, "--interface wan0 --vary receivers --only receivers=1 --seconds 0.2 --rounds 1")
         .ends(1)
         .says("nothing arrives on UDP port 7184");
 }
 
 #[test]
 fn what_is_wrong_or_missing_is_said() {
-    let Some(ends) = Ends::new() else { return };
+    let (Some(ends), Some(_)) = (Ends::new(), require("ethtool", program("ethtool"))) else { return };
     for (words, code, expected) in [
         ("--interface nothing0", 2, "nothing0"),
         ("--interface wan0 --vary colour", 2, "--factor colour: the factors are receivers, queues"),
@@ -148,11 +111,13 @@ fn what_is_wrong_or_missing_is_said() {
         ("--undo", 0, "Nothing to restore."),
         ("--interface lo --from 127.0.0.1", 3, "127.0.0.1:7184 does not answer"),
     ] {
-        ends.pps(words).is(&words, code, expected);
+        pps(&ends, words).is(&words, code, expected);
     }
-    let mut sender = ends.sender();
+    let mut sender = send_from(&ends, "--remote");
     let _lines = sender.listens();
-    ends.pps("--interface lo --from 198.18.0.1").ends(2).says("which wan0 has, and not lo: --interface wan0");
-    let taken = ends.near.command(BINARY).args(["bench", "send", OWN, "--remote"]).output();
+    pps(&ends, "--interface lo --from 198.18.0.1")
+        .ends(2)
+        .says("which wan0 has, and not lo: --interface wan0");
+    let taken = bench(&ends.near, "send").args([SINK, "--remote"]).output();
     taken.expect("it runs").ends(2).says("TCP port 7184 is taken");
 }

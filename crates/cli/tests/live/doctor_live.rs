@@ -135,15 +135,6 @@ fn a_kill_between_leaves_what_undo_needs() {
     assert_eq!(machine.state(), before);
 }
 
-#[test]
-fn without_privilege_it_says_what_it_could_not_read_and_goes_on() {
-    let Some(_) = require("setpriv", program("setpriv")) else { return };
-    let Some(machine) = Machine::doctor() else { return };
-    let output = machine.under_load("pppoe", || machine.as_nobody(&[WAN, "--json", "--seconds", "1"]));
-    assert_eq!(output.json()["interfaces"][0]["name"], WAN);
-    machine.as_nobody(&[WAN, "--sample", "--seconds", "1"]).ends(3);
-}
-
 /// Commands that all findings offer together.
 fn offered(report: &Value) -> Vec<&str> {
     let findings = report["findings"].as_array().expect("findings");

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use testkit::{program, require, wait_until};
 
 /// A debug build kills itself behind the step of this number.
-const STEP: &str = "RXLANE_KILL_AT_STEP";
+pub const STEP: &str = "RXLANE_KILL_AT_STEP";
 /// More steps than anything has.
 const MOST: u32 = 100;
 
@@ -66,6 +66,18 @@ fn assert_undone(machine: &Machine, up: &[&str], steps: [u32; 2]) {
     );
     assert!(of_up >= steps[0] && of_down >= steps[1], "{of_up} steps of up, {of_down} of down");
     is_undone();
+}
+
+/// An output that takes nothing.
+#[test]
+fn what_cannot_be_told_is_not_done() {
+    for machine in [Machine::steer(), Machine::envelope()].into_iter().flatten() {
+        let before = machine.state();
+        let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        machine.command(&machine.up_arguments(WAN)).stdout(full).output().expect("it starts").ends(3);
+        assert_eq!(machine.state(), before);
+        machine.assert_nothing_left();
+    }
 }
 
 #[test]

@@ -5,11 +5,11 @@ mod daemon;
 pub mod ends;
 mod faults;
 mod hostile;
-mod path_mtu_v6;
 mod routed;
 mod talk;
 mod worker;
 
+use crate::process::Process;
 use crate::run::Ended;
 use ends::{Ends, Side};
 use serde_json::Value;
@@ -84,9 +84,7 @@ fn links_of_one_parent_see_nothing_of_each_other() {
                 let name = format!("sub{}", number + 1);
                 let address = format!("10.9.{}.{address}/24", number + 1);
                 let arguments = ["--name", &name, "--encap", &ends.named(side, link), "--address", &address];
-                let mut other = ends.spawn(ends.plain_up(side).args(arguments));
-                assert!(other.line().contains("is up over"), "{link}");
-                up.push(other);
+                up.push(ends.up_with(side, &arguments));
             }
         }
         for number in 0..=others.len() {
@@ -190,7 +188,7 @@ fn the_manager_hears_when_it_is_up_and_when_it_ends() {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
     let mut command = ends.up_command(Side::Near, "q:35", &[]);
-    let up = ends.spawn(command.env("NOTIFY_SOCKET", &socket));
+    let up = Process::start(command.env("NOTIFY_SOCKET", &socket));
     assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up\n");
     let ended = up.interrupted();
     assert_eq!(heard(), "STOPPING=1\n");

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, open_copy, program, require, wait_for, wait_until};
+use testkit::{Missing, program, require, wait_for, wait_until};
 use traffic::{Popularity, Scenario};
 
 /// The end that receives.
@@ -68,6 +68,14 @@ pub fn tun() -> Result<(), Missing> {
     opened.map(drop).map_err(|error| Missing(format!("/dev/net/tun: {error} (modprobe tun)")))
 }
 
+/// Two namespaces with a pair between them; each end is [`WAN`]. `None` where they cannot be made.
+pub fn two_ends(mtu: u32, queues: u32) -> Option<(Namespace, Namespace)> {
+    require("netns", probe())?;
+    let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("another"));
+    near.veth(&Veth { mtu, queues, peer: Some(&far), ..Veth::pair(WAN, WAN) }).expect("a pair");
+    Some((near, far))
+}
+
 /// New interfaces have IPv6, and their addresses are good at once.
 pub fn speak_ipv6(namespace: &Namespace) {
     namespace.inside(|| {
@@ -87,16 +95,6 @@ pub fn online_cpus() -> String {
 /// What `steer up --disable-rxvlan --rebalance` has changed at a moment, one by one.
 pub const SIGNS: [&str; 5] = ["", "rx-vlan-offload: off", "link", ".plan", ".daemon"];
 
-/// Runs the program as a user without privilege.
-pub fn as_nobody(namespace: &Namespace, arguments: &[&str]) -> Output {
-    let folder = tempfile::tempdir().expect("a folder");
-    // The build folder may be closed to others.
-    let copy = open_copy(BINARY.as_ref(), folder.path()).expect("a copy");
-    let mut command = namespace.command("setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy).args(arguments);
-    command.stdin(Stdio::null()).env("COLUMNS", "80").output().expect("it starts")
-}
-
 /// An executable script of a shell.
 pub fn script(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("a script");
@@ -106,6 +104,26 @@ pub fn script(path: &Path, text: &str) {
 /// The search path with a folder in front of it.
 pub fn search_path(folder: &Path) -> String {
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// Tries it with more and more of something, until that is enough; how often it was not, and what it said then, which
+/// `check` has seen, was no panic.
+pub fn until_enough(
+    limits: impl Iterator<Item = u32>,
+    run: impl Fn(u32) -> Output,
+    mut check: impl FnMut(u32, &Output),
+) -> u32 {
+    let mut refused = 0;
+    for limit in limits {
+        let output = run(limit);
+        if output.code() == 0 {
+            return refused;
+        }
+        assert!((1..=3).contains(&output.omits("panicked").code()), "{limit}: {}", output.text());
+        check(limit, &output);
+        refused += 1;
+    }
+    panic!("nothing was enough");
 }
 
 /// Sends a signal to a process, or to a group whose number is negative.
@@ -207,11 +225,6 @@ impl Machine {
         child
     }
 
-    pub fn as_nobody(&self, arguments: &[&str]) -> Output {
-        let journal = ["--journal", &self.journal];
-        as_nobody(&self.namespace, &[&[self.kind], arguments, &journal].concat())
-    }
-
     /// Runs a script in a mount and process namespace without a BPF file system, where the shell is process 1; `$steer` is
     /// `rxlane steer` inside, and `$journal` has to follow its arguments.
     pub fn in_own_mounts(&self, script: &str) -> Option<Output> {
@@ -241,8 +254,30 @@ impl Machine {
         wait_until("it is steered", || !self.status()["keeper"].is_null());
     }
 
-    pub fn stays_in_the_foreground(&self) -> Child {
-        let mut command = self.command(&["up", WAN, "--seconds", "0", "--foreground"]);
+    /// Arguments of `up`, with a daemon where there can be one.
+    pub fn up_arguments<'a>(&self, interface: &'a str) -> [&'a str; 5] {
+        match self.kind {
+            "steer" => ["up", interface, "--seconds", "0", "--rebalance"],
+            _ => ["up", interface, "--header", "8", "--mode=native"],
+        }
+    }
+
+    pub fn up(&self, interface: &str) -> Output {
+        self.run(&self.up_arguments(interface))
+    }
+
+    /// Whether all of it is up.
+    pub fn is_up(&self, interface: &str) -> bool {
+        let status = self.status_of(interface);
+        match self.kind {
+            "steer" => status["mode"] == "native" && status["keeper"]["alive"] == true,
+            _ => status["state"] == "up",
+        }
+    }
+
+    pub fn stays_in_the_foreground(&self, more: &[&str]) -> Child {
+        let up = ["up", WAN, "--seconds", "0", "--foreground"];
+        let mut command = self.command(&[&up, more].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         self.wait_until_steered();
         child
@@ -332,7 +367,11 @@ impl Machine {
 
     /// The folder of the pins in this namespace.
     pub fn pins(&self) -> PathBuf {
-        let namespace = fs::metadata(self.namespace.path()).expect("a namespace").ino();
+        self.pins_in(&self.namespace)
+    }
+
+    pub fn pins_in(&self, namespace: &Namespace) -> PathBuf {
+        let namespace = fs::metadata(namespace.path()).expect("a namespace").ino();
         Path::new("/sys/fs/bpf/rxlane").join(self.kind).join(namespace.to_string())
     }
 

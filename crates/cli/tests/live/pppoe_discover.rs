@@ -1,23 +1,24 @@
 //! `rxlane pppoe discover` between two network namespaces, against concentrators made of the discovery machine of crate
 //! `pppoe`.
 
-use crate::run::{BINARY, Ended};
+use crate::load::under_load;
+use crate::machine::{WAN, two_ends};
+use crate::output::assert_is_text;
+use crate::run::{BINARY, Ended, Report};
 use kernel::netlink::link_by_name;
 use link::pppoe::{ControlSocket, VlanPattern};
 use pppoe::discovery::Packet;
-use pppoe::discovery::concentrator::{Answer, Arrival, Concentrator, Config};
+use pppoe::discovery::concentrator::{Answer, Arrival, Concentrator, Config, Request};
 use pppoe::discovery::place::Place;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::{program, require};
+use testkit::netns::Namespace;
+use testkit::wait_until;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::pppoe::Stage;
-
-const WAN: &str = "wan0";
 
 /// A line: the subscriber's end and the concentrators'.
 struct Ends {
@@ -27,9 +28,7 @@ struct Ends {
 
 impl Ends {
     fn new() -> Option<Ends> {
-        require("netns", probe())?;
-        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
-        near.veth(&Veth { peer: Some(&far), ..Veth::pair(WAN, WAN) }).expect("a pair");
+        let (near, far) = two_ends(1500, 1)?;
         Some(Ends { near, far })
     }
 
@@ -50,9 +49,7 @@ impl Ends {
         let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let answering = scope.spawn(|| self.far.inside(|| answer(concentrators, &stop, &ready)));
-            while !ready.load(Ordering::Acquire) && !answering.is_finished() {
-                thread::sleep(Duration::from_millis(5));
-            }
+            wait_until("they answer", || ready.load(Ordering::Acquire) || answering.is_finished());
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             stop.store(true, Ordering::Release);
             answering.join().expect("the concentrators");
@@ -92,9 +89,12 @@ fn answer(concentrators: Vec<(&str, Config)>, stop: &AtomicBool, ready: &AtomicB
                     };
                     let place = Place { port: interface, vlans: frame.vlans };
                     let arrival = Arrival { place, own, max_payload: u16::MAX, packet };
-                    if let Answer::Offer(payload) = concentrator.receive(begin.elapsed(), &arrival, random) {
-                        offers.push((frame.source, frame.vlans, payload));
-                    }
+                    let payload = match concentrator.receive(begin.elapsed(), &arrival, random) {
+                        Answer::Offer(payload) => payload,
+                        Answer::Request(request) => refusal(&request),
+                        _ => return,
+                    };
+                    offers.push((frame.source, frame.vlans, payload));
                 })
                 .expect("received");
             for (host, vlans, payload) in offers {
@@ -105,8 +105,36 @@ fn answer(concentrators: Vec<(&str, Config)>, stop: &AtomicBool, ready: &AtomicB
     }
 }
 
+/// A PADS without a session, with a Generic-Error (RFC 2516, appendix A) of somebody who means harm.
+fn refusal(request: &Request) -> Vec<u8> {
+    let text = b"no\x1b[31m `s;id` $(id)";
+    let mut payload = request.confirm(0).expect("room");
+    payload.extend([0x02, 0x03, 0, text.len() as u8]);
+    payload.extend(text);
+    let length = (payload.len() - 6) as u16;
+    payload[4..6].copy_from_slice(&length.to_be_bytes());
+    payload
+}
+
 fn named(name: &[u8]) -> Config {
     Config::new(name)
+}
+
+#[test]
+fn what_a_concentrator_says_is_text() {
+    let Some(ends) = Ends::new() else { return };
+    let state = tempfile::tempdir().expect("a folder");
+    let state = state.path().display().to_string();
+    ends.with(vec![("none", named(b"s;id\x1b[2J"))], || {
+        let mut command = ends.near.command(BINARY);
+        command.args(["pppoe", "connect", WAN, "--reconnect", "false", "--state-dir", &state]);
+        let refused = command.output().expect("it runs");
+        refused.ends(1).says("no\\u{1b}[31m");
+        assert_is_text("connect", &refused.text());
+        for arguments in [&[WAN, "--seconds", "1"][..], &[WAN, "--seconds", "1", "--ac", "s;id"]] {
+            assert_is_text("discover", &ends.discover(arguments).text());
+        }
+    });
 }
 
 #[test]
@@ -117,37 +145,23 @@ fn who_answers_is_listed_with_what_it_offers() {
     let concentrators = vec![("none", large), ("any", named(b"a\x1b[2Jb"))];
     ends.with(concentrators, || {
         let (code, report) = ends.json(&[WAN, "--seconds", "2"]);
-        assert_eq!((code, report["schema"].as_str()), (0, Some("rxlane.pppoe-discover/1")), "{report:#}");
-        assert_eq!(
-            (&report["interface"], &report["vlans"], &report["sent"]),
-            (&WAN.into(), &"none".into(), &2.into())
-        );
+        assert_eq!(code, 0, "{report:#}");
+        report.has(json!({"schema": "rxlane.pppoe-discover/1", "interface": WAN, "vlans": "none", "sent": 2}));
         let concentrators = report["concentrators"].as_array().expect("a list");
         assert_eq!(concentrators.len(), 2, "{report:#}");
         let of = |mac: &str| concentrators.iter().find(|one| one["mac"] == mac).expect("listed");
         let bras = of("02:00:5e:00:00:01");
-        assert_eq!(
-            (&bras["ac_name"], &bras["max_payload"], &bras["fits"]),
-            (&"bras1".into(), &1500.into(), &true.into())
-        );
-        assert_eq!(bras["services"], serde_json::json!(["", "internet", "voice"]));
-        assert_eq!(bras["latency"]["answers"], 2, "{bras:#}");
+        bras.has(json!({"ac_name": "bras1", "max_payload": 1500, "fits": true, "services": ["", "internet", "voice"],
+                        "latency": {"answers": 2}}));
         let latency = bras["latency"]["median"].as_f64().expect("a number");
         assert!(latency > 0.0 && latency < 1000.0, "{latency}");
-        let tags: Vec<_> =
-            bras["tags"].as_array().expect("tags").iter().map(|tag| tag["name"].as_str()).collect();
-        let expected = [
-            "AC-Name",
-            "Service-Name",
-            "AC-Cookie",
-            "Service-Name",
-            "Service-Name",
-            "Host-Uniq",
-            "PPP-Max-Payload",
-        ];
-        assert_eq!(tags, expected.map(Some));
-        let other = of("02:00:5e:00:00:02");
-        assert_eq!((&other["ac_name"], &other["max_payload"]), (&"a\\u{1b}[2Jb".into(), &1492.into()));
+        let tags = bras["tags"].as_array().expect("tags").iter();
+        let tags: Vec<_> = tags.map(|tag| tag["name"].as_str().expect("a name")).collect();
+        assert_eq!(
+            tags.join(" "),
+            "AC-Name Service-Name AC-Cookie Service-Name Service-Name Host-Uniq PPP-Max-Payload"
+        );
+        of("02:00:5e:00:00:02").has(json!({"ac_name": "a\\u{1b}[2Jb", "max_payload": 1492}));
         // The parent's MTU does not let such packets out.
         assert_eq!(
             report["advice"][0],
@@ -223,23 +237,11 @@ fn silence_says_what_to_do() {
         let length = tags.emit_tagged(MacAddress::BROADCAST, mac(9), EtherType::PPPOE_DISCOVERY, &mut head);
         [&head[..length.expect("room")], &[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0], &[0; 40]].concat()
     };
-    let stop = AtomicBool::new(false);
-    let output = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Acquire) {
-                ends.far.send(WAN, [&padi]).expect("sent");
-                thread::sleep(Duration::from_millis(50));
-            }
-        });
-        let output = ends.discover(&[WAN, "--seconds", "2"]);
-        stop.store(true, Ordering::Release);
-        output
-    });
-    let text = output.ends(1).text();
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.starts_with("wan0 without a VLAN tag: nobody answered 2 PADI in 2 s."), "{text}");
-    assert!(flat.contains("seen with other tags (ad:100,q:200): try `--vlan 100.200`"), "{text}");
-    assert!(flat.contains("many lines want a VLAN tag"), "{text}");
+    under_load(&ends.far, WAN, &[padi], || ends.discover(&[WAN, "--seconds", "2"]))
+        .ends(1)
+        .says("wan0 without a VLAN tag: nobody answered 2 PADI in 2 s.")
+        .says("seen with other tags (ad:100,q:200): try `--vlan 100.200`")
+        .says("many lines want a VLAN tag");
     ends.far.run("ip", &["link", "set", WAN, "down"]).expect("down");
     ends.discover(&[WAN, "--seconds", "1"]).says("wan0 has no carrier").omits("--vlan").omits("bridging");
     ends.near.run("ip", &["link", "set", WAN, "down"]).expect("down");
@@ -261,13 +263,4 @@ fn wrong_usage_and_missing_privilege_have_their_codes() {
     ] {
         ends.discover(arguments).is(&arguments, 2, "").says(part);
     }
-    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
-    let mut command = ends.near.command(setpriv);
-    command.args(["--bounding-set=-all", "--inh-caps=-all", BINARY]);
-    command
-        .args(["pppoe", "discover", WAN])
-        .output()
-        .expect("it runs")
-        .ends(3)
-        .says("CAP_NET_RAW: run rxlane as root");
 }

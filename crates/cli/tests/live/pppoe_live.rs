@@ -7,15 +7,14 @@ pub mod line;
 mod looked_for;
 mod operator;
 mod orphaned;
-pub mod process;
 mod refused;
 mod takeover;
 mod told;
 
+use crate::process::Process;
 use crate::run::Ended;
 use crate::stream::Stream;
 use line::{GATEWAY, Line, WAN};
-use process::Process;
 use serde_json::Value;
 use testkit::netns::Namespace;
 
@@ -123,10 +122,7 @@ fn what_the_lines_have_no_room_for_is_told() {
     };
     // Two tags take 4 bytes each, PPPoE takes 8.
     mtu(&line.far, "1507");
-    Process::start(&mut line.serve_command(&["--vlan", "100.*"]))
-        .ended()
-        .ends(1)
-        .says("ip link set wan0 mtu 1508");
+    line.serve_in_vain(&["--vlan", "100.*"]).ends(1).says("ip link set wan0 mtu 1508");
     mtu(&line.far, "1508");
     let serving = line.serve(&["--vlan", "100.*"]);
     // Nobody asked for an MTU: what there is room for is taken.
@@ -200,11 +196,7 @@ fn one_of_both_protocols_is_enough() {
 fn packets_that_are_too_short_for_ipv6_are_told() {
     let Some(line) = Line::new() else { return };
     let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
-    Process::start(&mut line.serve_command(&["--mtu", "1279"]))
-        .ended()
-        .ends(2)
-        .says(told)
-        .says("`--ipv6 false`");
+    line.serve_in_vain(&["--mtu", "1279"]).ends(2).says(told).says("`--ipv6 false`");
     let _serving = line.serve(&[]);
     let client = line.connect("alice", &["--mtu", "1279"]);
     client.hear(told, 1);
@@ -215,11 +207,7 @@ fn packets_that_are_too_short_for_ipv6_are_told() {
 fn a_machine_without_ipv6_serves_ipv4() {
     let Some(line) = Line::new() else { return };
     line.far.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
-    Process::start(&mut line.serve_command(&[]))
-        .ended()
-        .ends(3)
-        .says("IPv6 is off here")
-        .says("`--ipv6 false`");
+    line.serve_in_vain(&[]).ends(3).says("IPv6 is off here").says("`--ipv6 false`");
     let _serving = line.serve(&["--ipv6", "false"]);
     let _client = line.connect("alice", &[]);
     line.ping(&line.near, GATEWAY, 1492);

@@ -2,11 +2,11 @@
 
 mod interrupted;
 mod keeper;
-mod names;
 mod records;
 mod refused;
+mod settings;
 
-use crate::machine::{Machine, SIGNS, WAN, online_cpus, signal};
+use crate::machine::{Machine, WAN, online_cpus, signal};
 use crate::run::Ended;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use testkit::{program, require, wait_for};
+use testkit::wait_for;
 
 #[test]
 fn pppoe_of_one_queue_is_spread_and_everything_is_taken_back() {
@@ -112,33 +112,6 @@ fn a_setting_is_changed_with_consent_and_put_back() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_what_down_takes_back() {
-    let Some(machine) = Machine::steer() else { return };
-    let before = machine.state();
-    for sign in SIGNS {
-        let up = ["up", WAN, "--seconds", "0", "--disable-rxvlan", "--rebalance"];
-        let mut child = machine.start_until(&up, sign);
-        let _ = child.kill();
-        child.wait().expect("an end");
-        // What was started in the background may be about to say so.
-        machine.run(&["down", WAN]).is(&sign, 0, "");
-        assert_eq!(machine.state(), before, "{sign}");
-    }
-    machine.assert_nothing_left();
-}
-
-#[test]
-fn an_interface_that_is_gone_leaves_nothing_behind() {
-    let Some(machine) = Machine::steer() else { return };
-    machine.run(&["up", WAN, "--seconds", "0", "--disable-rxvlan", "--rebalance"]).ends(0);
-    machine.ip(&["link", "del", WAN]);
-    machine.run(&["down", WAN]).ends(0);
-    machine.assert_nothing_left();
-    // Another one of its name is not steered.
-    machine.run(&["down", WAN]).ends(2);
-}
-
-#[test]
 fn two_at_once_are_one_after_the_other() {
     let Some(machine) = Machine::steer() else { return };
     let spawn = || {
@@ -188,11 +161,11 @@ fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
 #[test]
 fn what_stays_in_the_foreground_ends_with_steering_and_with_the_interface() {
     let Some(machine) = Machine::steer() else { return };
-    let child = machine.stays_in_the_foreground();
+    let child = machine.stays_in_the_foreground(&[]);
     machine.run(&["down", WAN]).ends(0);
     child.wait_with_output().expect("an end").ends(0);
     machine.assert_nothing_left();
-    let child = machine.stays_in_the_foreground();
+    let child = machine.stays_in_the_foreground(&[]);
     machine.ip(&["link", "del", WAN]);
     child.wait_with_output().expect("an end").ends(0);
     machine.assert_nothing_left();
@@ -225,21 +198,6 @@ fn a_keeper_serves_metrics_and_its_death_is_told() {
     assert!(status["remarks"].to_string().contains("is dead"), "{status:#}");
     machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
-}
-
-#[test]
-fn without_root_it_says_what_it_takes() {
-    let Some(machine) = Machine::steer() else { return };
-    let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
-    let check = machine.as_nobody(&["check", WAN, "--seconds", "0.2"]);
-    assert!(matches!(check.code(), 0 | 1), "{}", check.text());
-    check.says("requires root");
-    machine.as_nobody(&["up", WAN, "--dry-run", "--seconds", "0"]).ends(0);
-    machine.as_nobody(&["up", WAN, "--seconds", "0"]).ends(3).says("CAP_BPF");
-    machine.run(&["up", WAN, "--seconds", "0"]).ends(0);
-    machine.as_nobody(&["status", WAN, "--interval", "0"]).ends(0).says("root");
-    machine.as_nobody(&["down", WAN]).ends(3);
-    assert_eq!(machine.status()["mode"], "native");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use crate::envelope_live::UP;
 use crate::machine::{Machine, WAN};
 use crate::run::Ended;
-use testkit::{program, require};
 
 #[test]
 fn an_interface_has_one_program() {
@@ -87,17 +86,4 @@ fn devices_on_top_of_others_name_those_below() {
     let Some(machine) = Machine::envelope() else { return };
     machine.ip(&["link", "add", "br0", "type", "bridge"]);
     machine.run(&["up", "br0", "--header", "8"]).ends(2).says("br0 is a bridge: name its ports");
-}
-
-#[test]
-fn without_root_it_says_what_it_takes() {
-    let Some(machine) = Machine::envelope() else { return };
-    let Some(_) = require("setpriv", program("setpriv")) else { return };
-    machine.as_nobody(&[&UP[..], &["--dry-run"]].concat()).ends(0);
-    machine.as_nobody(&UP).ends(3).says("CAP_BPF");
-    machine.run(&UP).ends(0);
-    for command in ["status", "down"] {
-        machine.as_nobody(&[command, WAN]).ends(3).says("root");
-    }
-    assert_eq!(machine.status()["state"], "up");
 }

@@ -41,8 +41,8 @@ fn an_envelope_has_room_for_headers_and_for_no_more() {
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("no", Some("no")), "{fact:#}");
     let text = fact["text"].as_str().expect("a text");
     assert!(text.contains("more than 1500 bytes") && text.contains("`--mtu 1500` fits"), "{text}");
-    let mut up = ends.up(Side::Near, "q:35", &["--mtu", "1501"]);
-    up.until("note: the envelope on wan0 refuses payloads of more than 1500 bytes, and these have 1501");
+    let up = ends.up(Side::Near, "q:35", &["--mtu", "1501"]);
+    up.hear("note: the envelope on wan0 refuses payloads of more than 1500 bytes, and these have 1501", 1);
     up.interrupted();
     // What makes room is a larger envelope.
     let (answer, fact) = asked("ad:100,q:200,q:300", "1500", "sending");

@@ -141,22 +141,6 @@ fn one_whose_caller_is_gone_does_not_stay() {
 }
 
 #[test]
-fn one_that_was_killed_is_recognised() {
-    let Some(ends) = Ends::new(1516) else { return };
-    let daemon = Daemon::up(&ends, Side::Near, "q:35", &[]);
-    daemon.kill();
-    wait_until("the interface goes", || !ends.has(Side::Near, LINK));
-    daemon.wait_until_removed();
-    ends.rxlane(Side::Near, &["status", LINK]).ends(1).says("was killed");
-    ends.assert_nothing_left();
-    // The name is free again.
-    let again = Daemon::up(&ends, Side::Near, "q:36", &[]);
-    assert_eq!(ends.status(Side::Near)["pid"], again.pid);
-    ends.rxlane(Side::Near, &["down", LINK]).ends(0);
-    ends.assert_nothing_left();
-}
-
-#[test]
 fn what_happens_to_it_stands_in_its_log() {
     let Some(ends) = Ends::new(1516) else { return };
     let log = ends.folder().join("log");

@@ -1,16 +1,18 @@
 //! Two network namespaces with a veth pair between them, and links over it.
 
-use crate::machine::{self, speak_ipv6, tun};
+pub use crate::machine::WAN as PARENT;
+use crate::machine::{speak_ipv6, tun, two_ends};
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use testkit::netns::{Namespace, Veth, probe};
+use std::process::{Command, Output};
+use testkit::netns::Namespace;
 use testkit::require;
+use wire::emit::Encapsulation;
+use wire::ethernet::MacAddress;
+use wire::{IpVersion, ipv4};
 
-/// The interface below, at either end.
-pub const PARENT: &str = "wan0";
 /// The link, at either end.
 pub const LINK: &str = "sub0";
 
@@ -40,19 +42,11 @@ pub struct Ends {
     data_path: &'static [&'static str],
 }
 
-/// A running `link up`, killed when it is dropped.
-pub struct Up {
-    child: Option<Child>,
-    stdout: Option<BufReader<ChildStdout>>,
-}
-
 impl Ends {
     /// `None` where it cannot be made. The pair has this MTU.
     pub fn new(mtu: u32) -> Option<Ends> {
-        require("netns", probe())?;
         require("tun", tun())?;
-        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
-        near.veth(&Veth { mtu, peer: Some(&far), ..Veth::pair(PARENT, PARENT) }).expect("a pair");
+        let (near, far) = two_ends(mtu, 1)?;
         for namespace in [&near, &far] {
             speak_ipv6(namespace);
         }
@@ -96,6 +90,26 @@ impl Ends {
         let shown: Value =
             serde_json::from_str(&self.ip(side, &["-j", "link", "show", PARENT])).expect("JSON");
         shown[0]["address"].as_str().expect("an address").to_owned()
+    }
+
+    /// A frame of the link to the near end, with an IPv4 packet of nothing but its header, which the kernel drops for want of a
+    /// checksum. `None` for the source: the far end.
+    pub fn frame(&self, link: &str, source: Option<MacAddress>, address: [u8; 4]) -> Vec<u8> {
+        let mac = |side| {
+            let text = self.mac(side);
+            let bytes = text.split(':').map(|part| u8::from_str_radix(part, 16).expect("hexadecimal"));
+            MacAddress(bytes.collect::<Vec<u8>>().try_into().expect("six bytes"))
+        };
+        let encapsulation: Encapsulation = self.named(Side::Far, link).parse().expect("an encapsulation");
+        let mut frame = vec![0; 100];
+        let source = source.unwrap_or_else(|| mac(Side::Far));
+        let length =
+            encapsulation.emit(mac(Side::Near), source, IpVersion::V4, ipv4::Header::LENGTH, &mut frame);
+        frame.truncate(length.expect("room"));
+        frame.extend([0x45, 0, 0, 20, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(address);
+        frame.extend([10, 9, 0, 1]);
+        frame
     }
 
     /// What ip(8) shows of the link.
@@ -155,19 +169,17 @@ impl Ends {
     }
 
     /// Starts it and waits until the link is up.
-    pub fn up(&self, side: Side, link: &str, more: &[&str]) -> Up {
-        let mut up = self.spawn(&mut self.up_command(side, link, more));
-        let first = up.line();
-        if !first.contains("is up over") {
-            panic!("{link}: {first}{}", up.ended().text());
-        }
+    pub fn up(&self, side: Side, link: &str, more: &[&str]) -> Process {
+        let mut up = Process::start(&mut self.up_command(side, link, more));
+        assert!(up.says_before_its_end("is up over"), "{link}: {}", up.said());
         up
     }
 
-    pub fn spawn(&self, command: &mut Command) -> Up {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let stdout = child.stdout.take().map(BufReader::new);
-        Up { child: Some(child), stdout }
+    /// The same of one with other arguments.
+    pub fn up_with(&self, side: Side, arguments: &[&str]) -> Process {
+        let up = Process::start(self.plain_up(side).args(arguments));
+        up.hear("is up over", 1);
+        up
     }
 
     /// One that does not come up.
@@ -182,58 +194,5 @@ impl Ends {
         }
         let left = std::fs::read_dir(self.state()).map(Iterator::count).unwrap_or_default();
         assert_eq!(left, 0);
-    }
-}
-
-impl Up {
-    /// The next line that it prints.
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stdout.as_mut().expect("a pipe").read_line(&mut line).expect("a line");
-        line
-    }
-
-    /// Lines until one has a text in it.
-    pub fn until(&mut self, text: &str) -> String {
-        loop {
-            let line = self.line();
-            assert!(!line.is_empty(), "it ended before it said `{text}`");
-            if line.contains(text) {
-                return line;
-            }
-        }
-    }
-
-    /// Number of the process.
-    pub fn process(&self) -> u32 {
-        self.child.as_ref().expect("a process").id()
-    }
-
-    pub fn signal(&self, signal: &str) {
-        machine::signal(self.process(), signal);
-    }
-
-    /// Waits for its end, and gives what it has printed since the first line.
-    pub fn ended(mut self) -> Output {
-        let mut stdout = Vec::new();
-        if let Some(mut pipe) = self.stdout.take() {
-            pipe.read_to_end(&mut stdout).expect("its output");
-        }
-        let output = self.child.take().expect("a process").wait_with_output().expect("an end");
-        Output { stdout, ..output }
-    }
-
-    pub fn interrupted(self) -> Output {
-        self.signal("TERM");
-        self.ended()
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::ends::{Ends, LINK, PARENT, Side};
 use super::talk;
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use std::io::Write;
 use std::net::UdpSocket;
-use std::process::Command;
-use testkit::{program, require};
+use testkit::wait_until;
 
 #[test]
 fn a_killed_process_leaves_no_interface_and_its_socket_is_recognised() {
@@ -44,16 +44,16 @@ fn a_killed_process_leaves_no_interface_and_its_socket_is_recognised() {
 fn the_link_survives_its_parent_going_down_and_up() {
     for ends in Ends::of_each_data_path(1516) {
         for link in ["q:35", "ad:100,q:200,pppoe:7@PEER"] {
-            let mut near = ends.up(Side::Near, link, &[]);
+            let near = ends.up(Side::Near, link, &[]);
             let far = ends.up(Side::Far, link, &[]);
             talk::echo(&ends, Side::Near, "10.9.0.1", &[100]);
-            for _ in 0..3 {
+            for times in 1..=3 {
                 ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-                near.until("wan0 is down: sub0 has no carrier");
+                near.hear("wan0 is down: sub0 has no carrier", times);
                 assert!(ends.show(Side::Near)["flags"].to_string().contains("NO-CARRIER"));
                 assert_eq!(ends.status(Side::Near)["parent_works"], false);
                 ends.ip(Side::Near, &["link", "set", PARENT, "up"]);
-                near.until("wan0 is up again");
+                near.hear("wan0 is up again", times);
                 talk::wait_until_it_answers(&ends, "10.9.0.2");
             }
             talk::both_ways(&ends, 1492);
@@ -69,28 +69,25 @@ fn the_link_survives_its_parent_going_down_and_up() {
 fn a_parent_that_flaps_under_load_repeats_nothing() {
     for ends in Ends::of_each_data_path(1516) {
         let link = "q:35,pppoe:7@PEER";
-        let mut near = ends.up(Side::Near, link, &[]);
+        let near = ends.up(Side::Near, link, &[]);
         let far = ends.up(Side::Far, link, &[]);
         talk::while_flooded(&ends, "10.9.0.2", || {
-            for _ in 0..8 {
+            for times in 1..=8 {
                 ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-                near.until("wan0 is down: sub0 has no carrier");
+                near.hear("wan0 is down: sub0 has no carrier", times);
                 ends.ip(Side::Near, &["link", "set", PARENT, "up"]);
-                near.until("wan0 is up again");
+                near.hear("wan0 is up again", times);
             }
         });
         talk::wait_until_it_answers(&ends, "10.9.0.2");
         let frames = || ends.status(Side::Far)["received"]["frames"].as_u64().expect("a number");
-        // What waited in queues arrives first.
+        // What waited in queues arrives first: until an echo costs its two frames, and one or two of the kernel, alone.
         let mut before = frames();
-        for _ in 0..50 {
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            let now = frames();
-            if now == before {
-                break;
-            }
-            before = now;
-        }
+        wait_until("what waited in queues has arrived", || {
+            talk::echo(&ends, Side::Far, "10.9.0.2", &[100]);
+            frames() - std::mem::replace(&mut before, frames()) < 4
+        });
+        let before = frames();
         talk::echo(&ends, Side::Far, "10.9.0.2", &[100; 10]);
         let after = frames();
         // Ten datagrams, and what the kernel says of itself.
@@ -133,8 +130,7 @@ fn a_stopped_process_is_named_and_nothing_changes() {
     let Some(ends) = Ends::new(1516) else { return };
     let stopped = ends.up(Side::Near, "q:35", &[]);
     let other = ["--name", "sub1", "--encap", "q:36"];
-    let mut other = ends.spawn(ends.plain_up(Side::Near).args(other));
-    assert!(other.line().contains("is up over"));
+    let other = ends.up_with(Side::Near, &other);
     stopped.signal("STOP");
     let words = format!("the process {} of the link sub0 is stopped", stopped.process());
     for question in [["status", LINK], ["down", LINK], ["status", "--interval=0"]] {
@@ -159,13 +155,13 @@ fn too_few_files_are_named_with_a_number_that_is_enough() {
         // `ip netns exec NAME` is left out.
         let arguments: Vec<_> = up.get_args().skip(3).collect();
         command.args(["-c", &format!("ulimit -n {limit} && exec \"$@\""), "sh"]).args(arguments);
-        ends.spawn(&mut command)
+        Process::start(&mut command)
     };
     let mut enough = 0;
     // Whichever file is the one too many.
     for limit in 10.. {
         let mut up = limited(limit);
-        if up.line().contains("is up over") {
+        if up.says_before_its_end("is up over") {
             assert!((15..=enough).contains(&limit), "{limit} {enough}");
             up.interrupted().ends(0);
             break;
@@ -197,11 +193,11 @@ fn down_with_nowhere_to_tell_it_is_done_all_the_same() {
 fn a_parent_that_is_down_comes_up_later() {
     for ends in Ends::of_each_data_path(1516) {
         ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-        let mut near = ends.up(Side::Near, "q:35", &[]);
+        let near = ends.up(Side::Near, "q:35", &[]);
         let _far = ends.up(Side::Far, "q:35", &[]);
         assert!(ends.show(Side::Near)["flags"].to_string().contains("NO-CARRIER"));
         ends.ip(Side::Near, &["link", "set", PARENT, "up"]);
-        near.until("wan0 is up again");
+        near.hear("wan0 is up again", 1);
         talk::wait_until_it_answers(&ends, "10.9.0.2");
         talk::stream(&ends, Side::Near, "10.9.0.1");
     }
@@ -235,12 +231,12 @@ fn a_deleted_interface_ends_the_link() {
 #[test]
 fn packets_beyond_the_parents_mtu_are_counted_and_told() {
     for ends in Ends::of_each_data_path(1516) {
-        let mut near = ends.up(Side::Near, "ad:100,q:200", &[]);
+        let near = ends.up(Side::Near, "ad:100,q:200", &[]);
         let _far = ends.up(Side::Far, "ad:100,q:200", &[]);
         talk::echo(&ends, Side::Far, "10.9.0.2", &[1472]);
         ends.ip(Side::Near, &["link", "set", PARENT, "mtu", "1400"]);
-        let told = near.until("the MTU of wan0 is 1400 now");
-        assert!(told.contains("packets of sub0 need 1508"), "{told}");
+        near.hear("the MTU of wan0 is 1400 now", 1);
+        near.hear("packets of sub0 need 1508", 1);
         ends.namespace(Side::Near).inside(|| {
             let socket = UdpSocket::bind("10.9.0.1:0").expect("bound");
             for _ in 0..5 {
@@ -251,7 +247,7 @@ fn packets_beyond_the_parents_mtu_are_counted_and_told() {
         talk::echo(&ends, Side::Far, "10.9.0.2", &[1000]);
         assert_eq!(ends.drops(Side::Near, "parent-mtu"), 5);
         ends.ip(Side::Near, &["link", "set", PARENT, "mtu", "1516"]);
-        near.until("the MTU of wan0 is 1516 now");
+        near.hear("the MTU of wan0 is 1516 now", 1);
         talk::echo(&ends, Side::Far, "10.9.0.2", &[1472]);
         assert_eq!(ends.drops(Side::Near, "parent-mtu"), 5);
     }
@@ -267,11 +263,11 @@ fn of_two_with_one_name_one_comes_up() {
     // The first is as it was, and answers.
     assert_eq!(ends.status(Side::Near)["encapsulation"], "q:35");
     first.interrupted().ends(0);
-    let both = [0, 1].map(|_| ends.spawn(&mut ends.up_command(Side::Near, "q:35", &[])));
+    let both = [0, 1].map(|_| Process::start(&mut ends.up_command(Side::Near, "q:35", &[])));
     let mut lost = 0;
     let mut won = Vec::new();
     for mut up in both {
-        if up.line().contains("is up over") {
+        if up.says_before_its_end("is up over") {
             won.push(up);
         } else {
             up.ended().ends(1);
@@ -310,25 +306,4 @@ fn what_is_wrong_is_said_with_a_way_out_and_nothing_is_left() {
         std::fs::File::create(path).and_then(|mut file| file.write_all(b"1")).expect("a setting");
     });
     refused("q:35", &[], 3, "sysctl net.ipv6.conf");
-}
-
-#[test]
-fn without_privilege_or_driver_it_says_what_it_takes() {
-    let Some(ends) = Ends::new(1516) else { return };
-    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
-    let Some(unshare) = require("unshare", program("unshare")) else { return };
-    let up = ends.up_command(Side::Near, "q:35", &[]);
-    // `ip netns exec NAME PROGRAM …`: the program comes behind what takes rights or the device away.
-    let arguments: Vec<_> = up.get_args().skip(3).collect();
-    let run = |before: &[&str]| {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", ends.namespace(Side::Near).name()]).args(before).args(&arguments);
-        command.output().expect("it runs")
-    };
-    let setpriv = setpriv.display().to_string();
-    run(&[&setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]).ends(3).says("CAP_NET_ADMIN");
-    run(&[&setpriv, "--bounding-set", "-net_raw", "--inh-caps", "-net_raw"]).ends(3).says("CAP_NET_RAW");
-    let hidden = "mount -t tmpfs none /dev/net && exec \"$@\"";
-    run(&[&unshare.display().to_string(), "--mount", "sh", "-c", hidden, "sh"]).ends(3).says("modprobe tun");
-    ends.assert_nothing_left();
 }

@@ -2,16 +2,15 @@
 //!
 //! strace(1) gives one thread an answer that the kernel would not.
 
-use super::ends::{Ends, LINK, PARENT, Side, Up};
+use super::ends::{Ends, LINK, PARENT, Side};
 use super::talk;
+use crate::process::Process;
 use crate::run::Ended;
 use std::fs;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use testkit::{program, require, wait_for, wait_until};
-use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
-use wire::{IpVersion, ipv4};
 
 const LINE: &str = "q:35,pppoe:7@PEER";
 
@@ -22,7 +21,7 @@ struct Fault {
 
 impl Fault {
     /// In the thread of this name, the next of these system calls fails.
-    fn inject(up: &Up, thread: &str, calls: &str, error: &str) -> Fault {
+    fn inject(up: &Process, thread: &str, calls: &str, error: &str) -> Fault {
         let tid = thread_of(up, thread);
         let strace = Command::new("strace")
             .args(["-qq", "-o", "/dev/null", "-p", &tid])
@@ -46,7 +45,7 @@ impl Drop for Fault {
 }
 
 /// A new thread takes its name a moment after it is there.
-fn thread_of(up: &Up, name: &str) -> String {
+fn thread_of(up: &Process, name: &str) -> String {
     let is_it = |task: &fs::DirEntry| {
         fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
     };
@@ -56,7 +55,7 @@ fn thread_of(up: &Up, name: &str) -> String {
     })
 }
 
-fn is_over(up: &Up) -> bool {
+fn is_over(up: &Process) -> bool {
     // A process that nobody has waited for is there, without threads.
     let status = fs::read_to_string(format!("/proc/{}/status", up.process())).unwrap_or_default();
     status.is_empty() || status.contains("State:\tZ")
@@ -77,7 +76,7 @@ fn many_flows(ends: &Ends) {
 }
 
 /// Does something again and again until the link has ended.
-fn until_over(up: &Up, mut work: impl FnMut()) {
+fn until_over(up: &Process, mut work: impl FnMut()) {
     wait_until("the link ends", || {
         let is_over = is_over(up);
         if !is_over {
@@ -88,7 +87,7 @@ fn until_over(up: &Up, mut work: impl FnMut()) {
 }
 
 /// Ended with the code and the sentence, and the line is free for the next.
-fn assert_ended(ends: &Ends, up: Up, expected: i32, words: &str) -> String {
+fn assert_ended(ends: &Ends, up: Process, expected: i32, words: &str) -> String {
     let ended = up.ended();
     ended.ends(expected).says(words);
     assert!(!ends.has(Side::Near, LINK));
@@ -122,22 +121,6 @@ fn a_worker_to_which_the_kernel_refuses_something_ends_the_link() {
     ends.assert_nothing_left();
 }
 
-/// A frame of the line from somebody who is not the peer, so that it is counted and goes no further, with an inner flow of
-/// this number.
-fn of_a_stranger(ends: &Ends, flow: u8) -> Vec<u8> {
-    let near = ends.mac(Side::Near);
-    let octets: Vec<u8> =
-        near.split(':').map(|part| u8::from_str_radix(part, 16).expect("hexadecimal")).collect();
-    let near = MacAddress(octets.try_into().expect("six bytes"));
-    let line: Encapsulation = ends.named(Side::Far, LINE).parse().expect("an encapsulation");
-    let mut frame = vec![0; 100];
-    let stranger = MacAddress([2, 0, 0x5e, 0, 0, 0x66]);
-    let length = line.emit(near, stranger, IpVersion::V4, ipv4::Header::LENGTH, &mut frame).expect("room");
-    frame.truncate(length);
-    frame.extend([0x45, 0, 0, 20, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 9, 1, flow, 10, 9, 0, 1]);
-    frame
-}
-
 /// A pause that fails is what the standard library panics at; a worker pauses where frames come densely.
 #[test]
 fn a_worker_that_panics_ends_the_link_and_says_that_this_is_a_defect() {
@@ -149,7 +132,9 @@ fn a_worker_that_panics_ends_the_link_and_says_that_this_is_a_defect() {
     let mut flows = 0..=u8::MAX;
     until_over(&near, || {
         // All frames of a flow are one worker's, and half of the flows are this one's.
-        let frame = of_a_stranger(&ends, flows.next().expect("dense enough for one of 256 flows"));
+        let flow = flows.next().expect("dense enough for one of 256 flows");
+        // Of somebody who is not the peer, so that it is counted and goes no further.
+        let frame = ends.frame(LINE, Some(MacAddress([2, 0, 0x5e, 0, 0, 0x66])), [10, 9, 1, flow]);
         ends.namespace(Side::Far).send(PARENT, vec![&frame[..]; 5000]).expect("sent");
     });
     drop(fault);

@@ -1,7 +1,7 @@
 //! What can never work is refused before anybody is asked for anything; what arrives too early ends in order.
 
 use super::line::{GATEWAY, Line, WAN};
-use super::process::{Process, wait};
+use crate::machine::until_enough;
 use crate::run::{BINARY, Ended};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{self, Permissions};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output};
 use testkit::netns::Namespace;
-use testkit::{program, require};
+use testkit::{program, require, wait_until};
 
 fn fifo(line: &Line, name: &str) -> String {
     mkfifoat(CWD, line.path(name), Mode::RUSR | Mode::WUSR).expect("a FIFO");
@@ -46,11 +46,6 @@ fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
     assert_eq!((&counters["offers"], &counters["confirmed"]), (&0.into(), &0.into()), "{counters:#}");
 }
 
-/// `serve` that is to end at once, with what it says.
-fn refused(line: &Line, more: &[&str]) -> Output {
-    Process::start(&mut line.serve_command(more)).ended()
-}
-
 #[test]
 fn a_concentrator_that_could_serve_nobody_does_not_begin() {
     let Some(line) = Line::new() else { return };
@@ -72,7 +67,7 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         (&["--accounting", "/none", "--interim", "0"], "invalid value '0' for '--interim"),
         (&["--ipv6", "false", "--prefix", "2001:db8:100::/48"], "contradict each other"),
     ] {
-        refused(&line, more).is(&more, 2, reason).omits("\u{1b}");
+        line.serve_in_vain(more).is(&more, 2, reason).omits("\u{1b}");
     }
     let table = |key: &str| format!("[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\n{key}\n");
     for (text, reason) in [
@@ -87,7 +82,7 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         ("[[subscriber]]\nuser alice\n".to_owned(), "line 2: this is no TOML: "),
     ] {
         line.write("secrets", &text);
-        refused(&line, &[]).ends(2).says(reason).omits("wonderland");
+        line.serve_in_vain(&[]).ends(2).says(reason).omits("wonderland");
     }
     let fifo = fifo(&line, "fifo");
     for (secrets, reason) in
@@ -97,7 +92,7 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
     }
     line.write("secrets", "alice * wonderland\n");
     for accounts in [&*fifo, "/dev/full", "/"] {
-        refused(&line, &["--accounting", accounts])
+        line.serve_in_vain(&["--accounting", accounts])
             .is(&accounts, 2, "cannot write accounts to")
             .says("expected a regular file");
     }
@@ -187,7 +182,7 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
     // Nobody answers.
     for more in [&["--daemon"][..], &[]] {
         let client = line.start_to_connect("alice", more);
-        wait("it looks for a concentrator", || line.status_if_any("ppp0").is_some());
+        wait_until("it looks for a concentrator", || line.status_if_any("ppp0").is_some());
         line.near(&["disconnect", "ppp0"]).ends(0);
         let said = client.ended().ends(0).text();
         let last = "ppp0 is over: somebody asked for the end before a session was open.\n";
@@ -289,18 +284,14 @@ fn too_little_memory_is_told_before_anybody_is_asked() {
     let connect = line.connect_command("alice", &["--daemon"]);
     let takeover = line.serve_command(&["--workers", "2", "--daemon", "--takeover"]);
     let until_it_runs = |namespace, command| {
-        let mut refused = 0;
-        let success = (least..1000).step_by(2).find(|&megabytes| {
-            let output = limited(namespace, megabytes, Some(command));
+        let mut short = false;
+        let run = |megabytes| limited(namespace, megabytes, Some(command));
+        until_enough((least..1000).step_by(2), run, |megabytes, output| {
             let text = output.text();
-            if output.code() == 0 {
-                return true;
-            }
             assert!(output.code() == 3 && text.starts_with("rxlane: "), "{megabytes}: {text}");
-            refused += u32::from(text.contains("there is too little memory: "));
-            false
+            short |= text.contains("there is too little memory: ");
         });
-        assert!(success.is_some() && refused > 0, "{success:?} {refused}");
+        assert!(short);
     };
     until_it_runs(&line.far, &serve);
     until_it_runs(&line.near, &connect);

@@ -1,11 +1,11 @@
 //! Ends of every kind at the subscriber's end, and what comes back after them.
 
 use super::line::{Line, WAN};
-use super::process::{Process, wait};
 use crate::machine::{script, search_path};
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use std::fs;
-use testkit::{program, require};
+use testkit::{program, require, wait_until};
 
 /// Soon missed.
 const ECHO: [&str; 4] = ["--echo-interval", "1", "--echo-failures", "1"];
@@ -57,7 +57,7 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
     assert_eq!(fs::read("/etc/resolv.conf").ok(), before);
     // While there is no session they are as before.
     line.far(&["disconnect", "--concentrator", WAN]).ends(0);
-    wait("the former name servers", || servers() == ["192.0.2.1"]);
+    wait_until("the former name servers", || servers() == ["192.0.2.1"]);
     client.interrupted().ends(0);
 }
 
@@ -152,7 +152,7 @@ fn other_mac_addresses_of_either_end_are_found_out() {
     client.hear("the interface has another MAC address", 1);
     client.hear(": open", 3);
     line.wait_until_it_answers();
-    wait("the session of the other address", || {
+    wait_until("the session of the other address", || {
         line.sessions().iter().all(|session| session["mac"] == "02:00:5e:00:00:78")
     });
 }
@@ -201,7 +201,7 @@ fn scripts_run_when_it_comes_up_and_when_it_ends() {
     let client = Process::start(command.current_dir(line.path("")));
     let text = || fs::read_to_string(&told).unwrap_or_default();
     let all = "ppp0 wan0 10.64.0.2 10.64.0.1 ppp0 10.64.0.2 10.64.0.1 10.64.0.53 fe80::1 rxlane alice 1492";
-    wait("the script", || text() == format!("up {all}\n"));
+    wait_until("the script", || text() == format!("up {all}\n"));
     let said = client.interrupted().ends(0).text();
     assert_eq!(text(), format!("up {all}\ndown {all} over\n"), "{said}");
 }
@@ -209,8 +209,7 @@ fn scripts_run_when_it_comes_up_and_when_it_ends() {
 #[test]
 fn in_the_background_it_stays_and_writes_its_log() {
     let Some(line) = Line::new() else { return };
-    let serve =
-        line.serve_command(&["--daemon", "--log", &line.text("serve.log")]).output().expect("it runs");
+    let serve = line.serve_in_vain(&["--daemon", "--log", &line.text("serve.log")]);
     serve.ends(0).says("rxlane serves wan0.");
     let log = line.text("log");
     line.connect_command("alice", &["--daemon", "--log", &log])
@@ -229,13 +228,15 @@ fn in_the_background_it_stays_and_writes_its_log() {
     let serving = line.concentrator()["pid"].to_string();
     line.far.run("kill", &["-HUP", &serving]).expect("a signal");
     let served = || fs::read_to_string(line.path("serve.log")).expect("a log");
-    wait("the secrets", || {
+    wait_until("the secrets", || {
         served().contains("Z note: the secrets were read again: 2 subscribers, nothing changed")
     });
     // The concentrator's process ends, says so, and the client's writes it down.
     line.far(&["disconnect", "--concentrator", WAN]).ends(0).says("1 session ended");
     let logged = || fs::read_to_string(&log).unwrap_or_default();
-    wait("a line of the log", || logged().contains("Z closed: the concentrator ended the session by a PADT"));
+    wait_until("a line of the log", || {
+        logged().contains("Z closed: the concentrator ended the session by a PADT")
+    });
     let served = served();
     for text in ["Z rxlane serves wan0.\n", " alice: open, 10.64.0.2\n", "Z rxlane serves no more.\n"] {
         assert!(served.contains(text), "{text}: {served}");

@@ -1,18 +1,17 @@
 //! A line: a subscriber's and a concentrator's network namespace with a veth pair between them.
 
-use super::process::{Process, wait};
-use crate::machine::{speak_ipv6, tun};
+pub use crate::machine::WAN;
+use crate::machine::{speak_ipv6, tun, two_ends};
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::{program, require};
+use testkit::netns::Namespace;
+use testkit::{program, require, wait_until};
 
-/// The Ethernet interface, at either end.
-pub const WAN: &str = "wan0";
 /// The concentrator's own address.
 pub const GATEWAY: &str = "10.64.0.1";
 
@@ -29,12 +28,10 @@ pub struct Line {
 impl Line {
     /// `None` where it cannot be made.
     pub fn new() -> Option<Line> {
-        require("netns", probe())?;
         require("tun", tun())?;
         require("ping", program("ping"))?;
-        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
         // Room for two tags.
-        near.veth(&Veth { mtu: 1508, peer: Some(&far), ..Veth::pair(WAN, WAN) }).expect("a pair");
+        let (near, far) = two_ends(1508, 1)?;
         for namespace in [&near, &far] {
             speak_ipv6(namespace);
         }
@@ -96,6 +93,11 @@ impl Line {
         serving
     }
 
+    /// `serve` that is to end at once, with what it says.
+    pub fn serve_in_vain(&self, more: &[&str]) -> Output {
+        Process::start(&mut self.serve_command(more)).ended()
+    }
+
     /// `connect` of a user whose password is in the file of that name.
     pub fn connect_command(&self, user: &str, more: &[&str]) -> Command {
         let file = self.text(user);
@@ -143,7 +145,7 @@ impl Line {
 
     /// Waits until the concentrator has so many sessions.
     pub fn wait_for_sessions(&self, count: usize) {
-        wait(&format!("{count} sessions"), || self.sessions().len() == count);
+        wait_until(format!("{count} sessions"), || self.sessions().len() == count);
     }
 
     /// Whether the subscriber's end has an interface.
@@ -169,7 +171,7 @@ impl Line {
 
     /// Waits until the gateway answers again.
     pub fn wait_until_it_answers(&self) {
-        wait("the gateway answers", || {
+        wait_until("the gateway answers", || {
             self.near.run("ping", &["-c", "1", "-W", "1", "-i", "0.2", GATEWAY]).is_ok()
         });
     }

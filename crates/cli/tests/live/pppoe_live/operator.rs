@@ -1,13 +1,14 @@
 //! What the operator of a concentrator does: disconnections, secrets, accounts.
 
 use super::line::{GATEWAY, Line, WAN};
-use super::process::{Process, wait};
 use crate::machine::speak_ipv6;
+use crate::process::Process;
 use crate::run::Ended;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 use testkit::netns::{Namespace, Veth};
+use testkit::wait_until;
 
 #[test]
 fn sessions_are_disconnected_one_by_one_and_all() {
@@ -73,7 +74,7 @@ fn a_drained_concentrator_keeps_what_it_has() {
     assert_eq!(line.concentrator()["draining"], true);
     line.far(&["sessions", WAN]).says("`rxlane pppoe drain wan0 --undo`");
     let second = line.start_to_connect("bob", &["--ifname", "ppp1"]);
-    wait("a PADI that is not answered", || {
+    wait_until("a PADI that is not answered", || {
         line.concentrator()["counters"]["ignored_draining"].as_u64() > Some(0)
     });
     line.ping(&line.near, GATEWAY, 1492);
@@ -141,9 +142,9 @@ fn accounts_begin_and_end_with_the_session() {
         let text = fs::read_to_string(&accounts).unwrap_or_default();
         text.lines().map(|record| serde_json::from_str(record).expect("JSON")).collect()
     };
-    wait("a record meanwhile", || records().len() >= 2);
+    wait_until("a record meanwhile", || records().len() >= 2);
     client.interrupted().ends(0);
-    wait("the last record", || records().last().is_some_and(|record| record["event"] == "stop"));
+    wait_until("the last record", || records().last().is_some_and(|record| record["event"] == "stop"));
     let records = records();
     let (first, last) = (&records[0], records.last().expect("one"));
     assert_eq!((&first["event"], &records[1]["event"]), (&"start".into(), &"interim".into()));
@@ -177,13 +178,13 @@ fn a_full_disk_is_reported_while_it_serves_and_by_the_exit_code() {
     let serving = Process::start(&mut on_a_full_disk(&line, &["--accounting", &accounts]));
     serving.hear("disconnect --concentrator", 1);
     let client = line.connect("alice", &[]);
-    wait("a record is lost", || line.concentrator()["records_lost"] == 1);
+    wait_until("a record is lost", || line.concentrator()["records_lost"] == 1);
     serving.hear("a record of accounting is lost: No space left", 1);
     serving.interrupted().ends(3).says(&format!("{accounts} lacks 2 accounting records"));
     Process::start(&mut on_a_full_disk(&line, &["--daemon", "--log", &log])).ended().ends(0);
     client.hear(": open", 2);
     let failure = || line.concentrator()["log_failure"].as_str().unwrap_or_default().to_owned();
-    wait("the log fails", || failure().contains("the log takes nothing (No space left"));
+    wait_until("the log fails", || failure().contains("the log takes nothing (No space left"));
     line.far(&["status"]).says("the log takes nothing");
     line.far(&["disconnect", "--concentrator", WAN]).ends(0);
     client.interrupted().ends(0);
@@ -257,7 +258,7 @@ fn one_of_two_concentrators_is_pinned() {
     let client = Process::start(&mut line.command(&line.near, &[&connect[..], &["--ac", "third"]].concat()));
     let offers = || line.concentrator()["counters"]["offers"].as_u64().expect("a number");
     let before = offers();
-    wait("it is offered sessions", || offers() >= before + 2);
+    wait_until("it is offered sessions", || offers() >= before + 2);
     assert_eq!(line.status("ppp0")["phase"], "discovery");
     line.near(&["disconnect", "ppp0"]).ends(0);
     client.ended().ends(0).omits(": open");
@@ -278,7 +279,7 @@ fn frames_that_are_lost_are_counted() {
     let padi = padi.concat();
     line.near.send(WAN, (0..20_000).map(|_| &padi)).expect("sent");
     serving.signal("CONT");
-    wait("lost frames", || lost() > 0);
+    wait_until("lost frames", || lost() > 0);
     line.far(&["status"]).says("lost").says("of discovery and negotiation");
     let all = line.far(&["status", "--json"]).json();
     assert!(all["concentrators"][0]["frames_lost"].as_u64() > Some(0), "{all:#}");

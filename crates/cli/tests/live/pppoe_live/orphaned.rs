@@ -1,8 +1,9 @@
 //! Takeovers whose successor dies when it has the sessions, or just before or after that.
 
 use super::line::{GATEWAY, Line, WAN};
-use super::process::{PATIENCE, Process, wait};
-use super::takeover::line_of;
+use super::takeover::{PREFIX, ROUTED, line_of};
+use crate::killed::STEP;
+use crate::process::Process;
 use crate::run::Ended;
 use crate::stream::Stream;
 use kernel::netlink::link_by_name;
@@ -12,17 +13,16 @@ use std::io::Write;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use testkit::{PATIENCE, wait_until};
 
 /// The former process has ended its interface by then, and goes on with another one.
 #[test]
 fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_process() {
     let Some(line) = Line::new() else { return };
-    let secrets = "[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\naddress = '203.0.113.7'\nroutes = ['198.51.100.0/28']\n";
-    line.write("secrets", secrets);
+    line.write("secrets", ROUTED);
     let accounts = line.text("accounts");
-    let first = line.serve(&["--accounting", &accounts, "--prefix", "2001:db8:100::/48"]);
+    let first = line.serve(&[&PREFIX[..], &["--accounting", &accounts]].concat());
     let client = line.connect("alice", &[]);
     let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
     for times in 1..=3 {
@@ -42,11 +42,7 @@ fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_pro
         drop((successor, reader));
         first.hear("ended before all was in its place: this process goes on with them", times);
         line.goes_on(&client, first.process());
-        let routes = |family| line.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
-        let routes = routes("-4") + &routes("-6");
-        for route in ["10.64.0.0/28 ", "203.0.113.7 ", "198.51.100.0/28 ", "2001:db8:100::/48 "] {
-            assert_eq!(routes.matches(route).count(), 1, "{route}: {routes}");
-        }
+        line.assert_routes();
         stream.carry(1 << 16);
         let (before, now) = (&counted[0][1]["received_octets"], &line.sessions()[0]["received_octets"]);
         assert!(before.as_u64() > Some(1 << 16) && now.as_u64() > before.as_u64(), "{before} {now}");
@@ -93,8 +89,6 @@ fn a_former_process_that_cannot_go_on_tells_the_subscribers() {
 /// Moments of a takeover that can be seen from outside, in their order.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// So long after its start.
-    After(Duration),
     /// It has an interface of its own.
     Beside,
     /// It has a socket of its own.
@@ -116,9 +110,6 @@ impl Line {
         let (beside, place) = (PathBuf::from(beside), self.socket());
         let number = |path: &PathBuf| fs::symlink_metadata(path).ok().map(|file| file.st_ino());
         let former = number(&place);
-        if let Moment::After(time) = moment {
-            return thread::sleep(time);
-        }
         let until = Instant::now() + PATIENCE;
         self.far.inside(|| {
             let mut was_beside = false;
@@ -126,7 +117,6 @@ impl Line {
             while Instant::now() < until {
                 was_beside |= is_there(&own);
                 let is_so = match moment {
-                    Moment::After(_) => true,
                     Moment::Beside => was_beside,
                     Moment::Listens => beside.exists(),
                     Moment::Without => was_beside && !is_there("pppoe0"),
@@ -146,39 +136,52 @@ impl Line {
 /// it was the successor's alone and goes with it, and the client has the next one when it has waited as it says.
 #[test]
 fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_have() {
+    const ECHO: [&str; 4] = ["--echo-interval", "1", "--echo-failures", "5"];
     let Some(line) = Line::new() else { return };
     let mut serving = line.serve(&[]);
-    let mut client = line.connect("alice", &["--echo-interval", "1", "--echo-failures", "5"]);
-    // How long a whole one takes here.
-    let began = Instant::now();
-    let next = line.serve(&["--takeover"]);
-    std::mem::replace(&mut serving, next).ended().ends(0);
-    let whole = began.elapsed();
-    let named = [Moment::Beside, Moment::Listens, Moment::Without, Moment::Renamed, Moment::Placed];
-    let spread = (0..10_u32).map(|share| Moment::After(whole * (share * 2 + 1) / 16));
+    let mut client = line.connect("alice", &ECHO);
     let (mut kept, mut lost) = (0, 0);
-    for moment in named.into_iter().chain(spread) {
+    let moments = [Moment::Beside, Moment::Listens, Moment::Without, Moment::Renamed, Moment::Placed];
+    // And by itself, behind each step at which the state on the disk changes.
+    let moments = moments.into_iter().map(Ok).chain((1..).map(Err::<Moment, u32>));
+    for moment in moments {
         let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
         stream.carry(1 << 12);
-        let successor = Process::start(&mut line.serve_command(&["--takeover"]));
-        line.await_moment(moment, &successor);
-        successor.killed();
-        // The former process goes on, or has said that it does not.
-        wait("somebody has the sessions", || {
-            serving.said().contains("Another process goes on")
-                || line.sessions_of(serving.process()) == Some(1)
-        });
-        if !serving.said().contains("Another process goes on") {
-            kept += 1;
-            let answers = || line.near.run("ping", &["-c", "1", "-W", "1", GATEWAY]).is_ok();
-            let told = || format!("{moment:?}: {}\n{}", serving.said(), client.said());
-            let until = Instant::now() + PATIENCE;
-            while !answers() {
-                assert!(Instant::now() < until, "no answer after {}", told());
+        let mut command = line.serve_command(&["--takeover"]);
+        match moment {
+            Ok(moment) => {
+                let successor = Process::start(&mut command);
+                line.await_moment(moment, &successor);
+                successor.killed();
             }
+            Err(step) => {
+                let mut successor = Process::start(command.env(STEP, step.to_string()));
+                if successor.says_before_its_end("disconnect --concentrator") {
+                    // It would be killed at its end.
+                    serving.ended().ends(0);
+                    successor.killed();
+                    assert!(step > 3, "{step} steps");
+                    break;
+                }
+                successor.ended();
+            }
+        }
+        // The former process goes on, or has said that it does not.
+        let is_over = || serving.said().contains("Another process goes on");
+        wait_until("somebody has the sessions", || {
+            is_over() || line.sessions_of(serving.process()) == Some(1)
+        });
+        if !is_over() {
+            kept += 1;
+            let told = || format!("an answer after {moment:?}: {}\n{}", serving.said(), client.said());
+            wait_until(std::fmt::from_fn(|f| f.write_str(&told())), || {
+                line.near.run("ping", &["-c", "1", "-W", "1", GATEWAY]).is_ok()
+            });
             stream.carry(1 << 12);
             // That of the killed one is on its way out.
-            wait("one interface", || !line.far.run("ip", &["-br", "link"]).expect("ip").contains("rxlane-"));
+            wait_until("one interface", || {
+                !line.far.run("ip", &["-br", "link"]).expect("ip").contains("rxlane-")
+            });
             line.goes_on(&client, serving.process());
             continue;
         }
@@ -194,14 +197,12 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_ha
         // One that was open for so short a time would wait longer and longer.
         client.interrupted().ends(0);
         line.wait_for_sessions(0);
-        client = line.connect("alice", &["--echo-interval", "1", "--echo-failures", "5"]);
+        client = line.connect("alice", &ECHO);
     }
-    assert!(kept > 2, "{kept} kept, {lost} lost with their process, a whole takeover in {whole:?}");
+    assert!(kept > 2, "{kept} kept, {lost} lost with their process");
     client.interrupted().ends(0);
     // What the last one that was killed left is removed by the next.
-    let next = line.serve(&["--takeover"]);
-    std::mem::replace(&mut serving, next).ended().ends(0);
-    serving.interrupted().ends(0);
+    line.serve(&["--takeover"]).interrupted().ends(0);
     let left: Vec<_> = fs::read_dir(line.path("state")).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
     let links = line.far.run("ip", &["-br", "link"]).expect("ip");

@@ -1,9 +1,8 @@
 //! Who gets no session, and how they are told why.
 
 use super::line::{GATEWAY, Line, WAN};
-use super::process::Process;
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
-use testkit::{program, require};
 
 #[test]
 fn a_wrong_password_and_an_unknown_user_are_told() {
@@ -85,7 +84,7 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
         assert_eq!(count("offers") + count("ignored_host_rate"), 6, "{counters:#}");
         serving.interrupted().ends(0);
     }
-    line.serve_command(&["--line-rate", "0"]).output().expect("it runs").ends(2).says("`0` is no rate");
+    line.serve_in_vain(&["--line-rate", "0"]).ends(2).says("`0` is no rate");
 }
 
 #[test]
@@ -167,11 +166,7 @@ fn a_name_that_is_taken_is_told() {
         .says("`--ifname` takes another name")
         .says("`rxlane pppoe status ppp0` shows it, `rxlane pppoe disconnect ppp0` ends it");
     assert_eq!(line.status("ppp0")["user"], "alice");
-    Process::start(&mut line.serve_command(&[]))
-        .ended()
-        .ends(1)
-        .says("serves wan0 already")
-        .says("--takeover");
+    line.serve_in_vain(&[]).ends(1).says("serves wan0 already").says("--takeover");
     // An interface that is another program's is taken, too.
     line.ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
     line.connect_in_vain("bob", &["--ifname", "other0"])
@@ -179,23 +174,6 @@ fn a_name_that_is_taken_is_told() {
     assert!(line.has("other0"));
     for running in [first, serving] {
         running.interrupted().ends(0);
-    }
-}
-
-#[test]
-fn without_root_there_is_no_session() {
-    let Some(line) = Line::new() else { return };
-    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
-    let without = ["--bounding-set", "-net_raw,-net_admin", "--inh-caps", "-net_raw,-net_admin"];
-    let (secrets, alice) = (line.text("secrets"), line.text("alice"));
-    let connect = ["connect", WAN, "--user", "alice", "--password-file", &alice];
-    let serve = ["serve", WAN, "--secrets", &secrets, "--local", "10.64.0.1"];
-    // That somebody serves already does not matter then.
-    let _serving = line.serve(&[]);
-    for arguments in [&connect[..], &serve] {
-        let mut command = line.near.command(&setpriv);
-        command.args(without).arg(BINARY).arg("pppoe").args(arguments);
-        command.args(["--state", &line.text("state")]).output().expect("it runs").ends(3).says("root");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Takeovers: those that nobody notices, and those of which nothing comes.
 
 use super::line::{GATEWAY, Line, WAN};
-use super::process::{Process, wait};
+use crate::machine::until_enough;
+use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use crate::stream::Stream;
 use serde_json::Value;
@@ -10,33 +11,44 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use testkit::{program, require};
+use testkit::{PATIENCE, program, require, wait_until};
+
+/// What leads to the subscriber of [`ROUTED`] stands once at the concentrator's interface.
+const ROUTES: [&str; 4] = ["10.64.0.0/28 ", "203.0.113.7 ", "198.51.100.0/28 ", "2001:db8:100::/48 "];
+/// Secrets of one with an address and a network of its own.
+pub const ROUTED: &str = "[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\naddress = '203.0.113.7'\nroutes = ['198.51.100.0/28']\n";
+/// And options of its concentrator.
+pub const PREFIX: [&str; 2] = ["--prefix", "2001:db8:100::/48"];
 
 #[test]
 fn a_takeover_is_not_noticed() {
     let Some(line) = Line::new() else { return };
-    let first = line.serve(&["--vlan", "any"]);
+    line.write("secrets", ROUTED);
+    let options = [&PREFIX[..], &["--vlan", "any"]].concat();
+    let takeover = [&options[..], &["--takeover"]].concat();
+    let mut serving = line.serve(&options);
     let client = line.connect("alice", &["--vlan", "35"]);
     let id = line.status("ppp0")["session_id"].clone();
     let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
-    stream.carry(1 << 20);
-    let octets = line.sessions()[0]["received_octets"].as_u64();
-    let second = line.serve(&["--vlan", "any", "--takeover"]);
-    let said = first.ended().ends(0).text();
-    assert!(said.ends_with("Another process goes on with the sessions.\n"), "{said}");
-    stream.carry(1 << 20);
-    line.ping(&line.near, GATEWAY, 1492);
-    assert!(second.said().contains("1 session taken over, 0 disconnected (PADT)"), "{}", second.said());
-    assert_eq!(line.status("ppp0")["session_id"], id);
-    assert!(!client.said().contains("closed"), "{}", client.said());
-    let concentrator = line.concentrator();
-    assert_eq!(concentrator["pid"], second.process());
-    assert!(concentrator["sessions"][0]["received_octets"].as_u64() > octets, "{concentrator:#}");
+    for _ in 0..2 {
+        stream.carry(1 << 20);
+        let bytes = line.sessions()[0]["received_octets"].as_u64();
+        let next = line.serve(&takeover);
+        assert!(next.said().contains("1 session taken over, 0 disconnected (PADT)"), "{}", next.said());
+        let said = std::mem::replace(&mut serving, next).ended().ends(0).text();
+        assert!(said.ends_with("Another process goes on with the sessions.\n"), "{said}");
+        stream.carry(1 << 20);
+        line.goes_on(&client, serving.process());
+        line.assert_routes();
+        assert_eq!(line.status("ppp0")["session_id"], id);
+        assert!(line.sessions()[0]["received_octets"].as_u64() > bytes);
+        let addresses = line.far.run("ip", &["-br", "addr", "show", "dev", "pppoe0"]).expect("ip");
+        assert!(addresses.contains(GATEWAY) && addresses.contains("fe80::1/64"), "{addresses}");
+    }
     // Where there is nothing to take over it begins.
-    second.interrupted().ends(0);
+    serving.interrupted().ends(0);
     client.hear("closed", 1);
-    let third = line.serve(&["--vlan", "any", "--takeover"]);
-    assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
+    line.serve(&takeover).hear("0 sessions taken over", 1);
 }
 
 /// Subscribers, log and accounts say what changed.
@@ -72,7 +84,7 @@ fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
         (&["--mtu", "9000"], "do not fit"),
         (&["--pool", "10.64.0.2-10.64.0.5", "--pool", "10.64.0.4-10.64.0.9"], "10.64.0.4"),
     ] {
-        let output = line.serve_command(&[more, &["--takeover"]].concat()).output().expect("it runs");
+        let output = line.serve_in_vain(&[more, &["--takeover"]].concat());
         output.says(reason);
         assert!(output.code() != 0, "{}", output.text());
     }
@@ -93,6 +105,15 @@ impl Line {
         assert!(links.contains("pppoe0") && !links.contains("rxlane-"), "{links}");
     }
 
+    /// As they were before the former interface was gone, beside whose they stood.
+    pub fn assert_routes(&self) {
+        let routes = |family| self.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
+        let routes = routes("-4") + &routes("-6");
+        for route in ROUTES {
+            assert_eq!(routes.matches(route).count(), 1, "{route}: {routes}");
+        }
+    }
+
     /// Where the concentrator is asked.
     pub fn socket(&self) -> PathBuf {
         let namespace =
@@ -110,7 +131,7 @@ impl Line {
     /// A connection to the concentrator's socket, on which a takeover begins.
     pub fn takes_over(&self) -> (UnixStream, BufReader<UnixStream>) {
         let mut stream = UnixStream::connect(self.socket()).expect("it listens");
-        stream.set_read_timeout(Some(super::process::PATIENCE)).expect("a time");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
         stream.write_all(b"takeover\n").expect("asked");
         let reader = BufReader::new(stream.try_clone().expect("a copy"));
         (stream, reader)
@@ -138,7 +159,7 @@ fn a_takeover_to_which_the_machine_refuses_something_changes_nothing() {
         line.far.run("sysctl", &["-qw", &setting]).expect("a setting");
     };
     ipv6("1");
-    let output = line.serve_command(&["--takeover"]).output().expect("it runs");
+    let output = line.serve_in_vain(&["--takeover"]);
     let expected = format!("the process {} goes on with the sessions", first.process());
     output.ends(3).says("IPv6 is off here").says(&expected);
     ipv6("0");
@@ -163,24 +184,17 @@ fn a_takeover_with_too_few_descriptors_changes_nothing() {
     let first = line.serve(&["--workers", "2"]);
     let client = line.connect("alice", &[]);
     let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
-    let mut failed = 0;
-    let success = (8..100).find(|limit| {
+    let takeover = |limit| {
         let serve = line.serve_command(&["--takeover", "--workers", "2", "--daemon"]);
         let mut command = line.far.command(&prlimit);
         command.arg(format!("--nofile={limit}"));
-        command.args(serve.get_args().skip_while(|argument| *argument != BINARY));
-        let output = command.output().expect("it runs");
-        if output.code() == 0 {
-            return true;
-        }
-        assert!([1, 2, 3].contains(&output.code()), "{limit}: {}", output.text());
-        assert!(!output.text().contains("panicked"), "{limit}: {}", output.text());
+        command.args(serve.get_args().skip_while(|argument| *argument != BINARY)).output().expect("it runs")
+    };
+    let failed = until_enough(8..100, takeover, |_, _| {
         line.goes_on(&client, first.process());
         stream.carry(1 << 10);
-        failed += 1;
-        false
     });
-    assert!(failed > 10 && success.is_some(), "{failed} {success:?}");
+    assert!(failed > 10, "{failed}");
     let told = first.ended().ends(0).text();
     assert!(told.ends_with("Another process goes on with the sessions.\n"), "{told}");
     stream.carry(1 << 16);
@@ -209,11 +223,7 @@ fn a_successor_that_is_gone_before_it_serves_changes_nothing() {
             for question in [&["drain", WAN][..], &["disconnect", "--concentrator", WAN, "--all"]] {
                 line.far(question).ends(1).says("ask again");
             }
-            line.serve_command(&["--takeover"])
-                .output()
-                .expect("it runs")
-                .ends(1)
-                .says("takes its sessions over already");
+            line.serve_in_vain(&["--takeover"]).ends(1).says("takes its sessions over already");
         }
         drop((successor, reader));
         first.hear("began to take the sessions over, and it", number + 1);
@@ -242,7 +252,7 @@ fn takeovers_at_the_same_time_lose_nothing() {
             (0..3).map(|_| Process::start(&mut line.serve_command(&["--takeover"]))).collect();
         // Each serves, or has said why not.
         for process in &next {
-            wait("it serves, or does not", || {
+            wait_until("it serves, or does not", || {
                 process.said().contains("disconnect --concentrator") || process.said().contains("rxlane: ")
             });
         }
@@ -265,31 +275,6 @@ fn takeovers_at_the_same_time_lose_nothing() {
     }
 }
 
-/// They stood beside those of the former interface before that was gone.
-#[test]
-fn routes_and_addresses_are_those_of_the_next_process() {
-    let Some(line) = Line::new() else { return };
-    let secrets = "[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\naddress = '203.0.113.7'\nroutes = ['198.51.100.0/28']\n";
-    line.write("secrets", secrets);
-    let options = ["--prefix", "2001:db8:100::/48"];
-    let mut serving = line.serve(&options);
-    let client = line.connect("alice", &[]);
-    for _ in 0..2 {
-        let next = line.serve(&[&options[..], &["--takeover"]].concat());
-        std::mem::replace(&mut serving, next).ended().ends(0);
-        line.goes_on(&client, serving.process());
-        let routes =
-            |family: &str| line.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
-        let routes = routes("-4") + &routes("-6");
-        for route in ["10.64.0.0/28 ", "203.0.113.7 ", "198.51.100.0/28 ", "2001:db8:100::/48 "] {
-            assert_eq!(routes.matches(route).count(), 1, "{route}: {routes}");
-        }
-        let addresses = line.far.run("ip", &["-br", "addr", "show", "dev", "pppoe0"]).expect("ip");
-        assert!(addresses.contains(GATEWAY) && addresses.contains("fe80::1/64"), "{addresses}");
-    }
-    serving.interrupted().ends(0);
-}
-
 /// Whoever called the successor is killed before that can say that it serves; the former process may have no sessions.
 #[test]
 fn a_successor_whose_caller_is_gone_serves() {
@@ -297,10 +282,10 @@ fn a_successor_whose_caller_is_gone_serves() {
     let (first, log) = (line.serve(&[]), line.text("log"));
     let caller = Process::start(&mut line.serve_command(&["--takeover", "--daemon", "--log", &log]));
     let children = format!("/proc/{0}/task/{0}/children", caller.process());
-    wait("the process that stays", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
+    wait_until("the process that stays", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
     caller.killed();
     first.ended().ends(0);
-    wait("it says so", || {
+    wait_until("it says so", || {
         fs::read_to_string(&log).is_ok_and(|log| log.contains("this process serves all the same"))
     });
     let client = line.connect("alice", &[]);

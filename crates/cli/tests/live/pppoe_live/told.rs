@@ -1,9 +1,9 @@
 //! What `status` and `sessions` say of what is not as it should be.
 
 use super::line::{Line, WAN};
-use super::process::wait;
 use crate::run::Ended;
 use testkit::netns::Veth;
+use testkit::wait_until;
 
 #[test]
 fn a_line_without_carrier_is_told_by_both_ends() {
@@ -75,7 +75,7 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     // The next session has it by itself.
     line.far(&["disconnect", "--concentrator", WAN, "--user", "alice"]);
     client.hear(": open", 2);
-    wait("a route", || line.status("ppp0")["default_routes"][0]["missing"].is_null());
+    wait_until("a route", || line.status("ppp0")["default_routes"][0]["missing"].is_null());
     assert!(line.ip(&["-4", "route", "show", "default"]).starts_with("default dev ppp0"));
     // Routes of an interface that is set down go.
     line.ip(&["link", "set", "ppp0", "down"]);

@@ -2,7 +2,6 @@
 
 use crate::machine::{Machine, SIGNS, WAN, signal};
 use crate::run::{BINARY, Ended};
-use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use testkit::{program, require, wait_for, wait_until};
@@ -77,14 +76,4 @@ fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
     u64::from_str_radix(ignored.trim(), 16).expect("a mask") & 1 != 0
-}
-
-#[test]
-fn what_cannot_be_told_is_not_done() {
-    let Some(machine) = Machine::steer() else { return };
-    let before = machine.state();
-    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    machine.command(&[&UP[..], &["--rebalance"]].concat()).stdout(full).output().expect("it starts").ends(3);
-    assert_eq!(machine.state(), before);
-    machine.assert_nothing_left();
 }

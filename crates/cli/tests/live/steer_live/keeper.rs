@@ -1,68 +1,8 @@
 //! What is there for the process that stays, and that it stays.
 
-use crate::machine::{Machine, WAN, online_cpus, signal};
-use crate::run::{BINARY, Ended};
+use crate::machine::{Machine, WAN, signal};
+use crate::run::Ended;
 use std::net::TcpListener;
-use std::process::Command;
-use steer::record::{Records, instance_of};
-use testkit::wait_until;
-use xdp::{Attachment, Interface};
-
-#[test]
-fn what_was_planned_is_noted_for_one_that_starts_later() {
-    let Some(machine) = Machine::steer() else { return };
-    machine.run(&["up", WAN, "--seconds", "0", "--cpus", &online_cpus()]).ends(0);
-    let (place, program, cpus) = machine.inside(|| {
-        let interface = Interface::find(WAN).expect("the interface");
-        let attachment = Attachment::open(&interface).expect("its pins").expect("steered");
-        (instance_of(&attachment), attachment.programs()[0].id, attachment.cpus().expect("CPUs"))
-    });
-    let records = Records::new(machine.journal());
-    let planned = records.planned(&place).expect("read").expect("noted");
-    assert_eq!(planned.program, program);
-    assert!(planned.shares.iter().map(|(cpu, _)| cpu).eq(cpus.iter().map(|(cpu, _)| cpu)), "{planned:?}");
-    let all: f64 = planned.shares.iter().map(|(_, share)| share).sum();
-    assert!((all - 1.0).abs() < 1e-9, "{planned:?}");
-    machine.run(&["down", WAN]).ends(0);
-    assert_eq!(records.planned(&place).expect("read"), None);
-    machine.assert_nothing_left();
-}
-
-/// A namespace with a name, which `ip netns del` takes away while somebody is in it.
-struct Named(String);
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
-    }
-}
-
-#[test]
-fn it_does_not_keep_a_namespace_that_was_deleted() {
-    let Some(machine) = Machine::steer() else { return };
-    let named = Named(format!("rxlane-test-{}", std::process::id()));
-    let ip = |arguments: &str| {
-        Command::new("ip").args(arguments.split(' ')).output().expect("it starts").is(&arguments, 0, "");
-    };
-    let name = &named.0;
-    ip(&format!("netns add {name}"));
-    ip(&format!("-n {name} link add {WAN} numrxqueues 2 type veth peer name far0"));
-    let mut up = Command::new("ip");
-    up.args(["netns", "exec", name]).arg(BINARY);
-    up.args(["steer", "up", WAN, "--seconds", "0", "--rebalance", "--journal", machine.journal()]);
-    up.output().expect("it starts").ends(0);
-    let kept = || machine.left().iter().filter(|name| name.ends_with(".daemon")).count();
-    assert_eq!(kept(), 1);
-    ip(&format!("netns del {name}"));
-    wait_until("the process ends", || kept() == 0);
-    // The next command clears what it left, as soon as nothing keeps the namespace: mount namespaces of other tests may.
-    wait_until("the next command clears what it left", || {
-        machine.run(&["up", WAN, "--seconds", "0"]).ends(0);
-        machine.run(&["down", WAN]).ends(0);
-        machine.left().is_empty()
-    });
-    machine.assert_nothing_left();
-}
 
 #[test]
 fn in_the_foreground_it_stays_though_nobody_reads() {

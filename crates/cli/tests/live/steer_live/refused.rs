@@ -11,25 +11,6 @@ use xdp::{Attachment, Interface};
 const UP: [&str; 4] = ["up", WAN, "--seconds", "0"];
 
 #[test]
-fn a_missing_capability_is_named() {
-    let Some(machine) = Machine::steer() else { return };
-    let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
-    let before = machine.state();
-    // CAP_SYS_ADMIN stands for two of them.
-    for (without, named) in [
-        ("-net_admin", "missing: CAP_NET_ADMIN"),
-        ("-bpf,-sys_admin", "missing: CAP_BPF"),
-        ("-perfmon,-sys_admin", "missing: CAP_PERFMON"),
-    ] {
-        let up = machine.run_by(&["setpriv", "--bounding-set", without, "--inh-caps", without], &UP);
-        up.is(&without, 3, named).says("run it as root");
-        assert_eq!(up.text().lines().count(), 1, "{without}: {}", up.text());
-        assert_eq!(machine.state(), before, "{without}");
-        machine.assert_nothing_left();
-    }
-}
-
-#[test]
 fn a_limit_of_locked_memory_is_raised_or_does_not_count() {
     let Some(machine) = Machine::steer() else { return };
     let Some(()) = require("prlimit", program("prlimit").map(|_| ())) else { return };
@@ -148,22 +129,5 @@ fn without_sysfs_nothing_is_done_and_one_sentence_says_so() {
         assert_eq!(text.lines().count(), 1, "{command}: {text}");
     }
     assert_eq!(machine.state(), before);
-    machine.assert_nothing_left();
-}
-
-#[test]
-fn who_may_not_take_steering_off_ends_no_process() {
-    let Some(machine) = Machine::steer() else { return };
-    let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
-    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
-    let pid = machine.status_of(WAN)["keeper"]["pid"].clone();
-    // In a mount namespace of its own, as `ip netns exec` makes one, pins are those of process 1.
-    let without = "-sys_ptrace";
-    let starter = ["setpriv", "--bounding-set", without, "--inh-caps", without];
-    machine.run_by(&starter, &["down", WAN]).ends(3).says("missing: CAP_SYS_PTRACE");
-    let status = machine.status_of(WAN);
-    assert_eq!(status["mode"], "native");
-    assert_eq!((&status["keeper"]["pid"], &status["keeper"]["alive"]), (&pid, &true.into()), "{status:#}");
-    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }

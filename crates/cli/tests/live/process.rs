@@ -5,14 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-pub use testkit::PATIENCE;
 use testkit::{wait_for, wait_until};
-
-/// Waits until something is so.
-#[track_caller]
-pub fn wait(what: &str, is_so: impl Fn() -> bool) {
-    wait_until(what, is_so);
-}
 
 /// A running program, killed when it is dropped.
 pub struct Process {
@@ -54,6 +47,24 @@ impl Process {
         wait_until(what, || self.said().matches(text).count() >= times);
     }
 
+    /// Waits until it has said a text, or has ended; whether it has said it.
+    pub fn says_before_its_end(&mut self, text: &str) -> bool {
+        wait_until(format!("`{text}`, or its end"), || {
+            let has_ended = self.child.try_wait().expect("a child").is_some();
+            if has_ended {
+                self.join_readers();
+            }
+            has_ended || self.said().contains(text)
+        });
+        self.said().contains(text)
+    }
+
+    fn join_readers(&mut self) {
+        for reader in std::mem::take(&mut self.readers) {
+            reader.join().expect("no panic");
+        }
+    }
+
     pub fn process(&self) -> u32 {
         self.child.id()
     }
@@ -67,9 +78,7 @@ impl Process {
         let said = Arc::clone(&self.said);
         let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", said.lock().expect("no panic")));
         let status = wait_for(what, || self.child.try_wait().expect("a child"));
-        for reader in std::mem::take(&mut self.readers) {
-            reader.join().expect("no panic");
-        }
+        self.join_readers();
         Output { status, stdout: self.said().into_bytes(), stderr: Vec::new() }
     }
 
