@@ -149,38 +149,33 @@ const FORWARD: &str = "forward --rounds 1 --seconds 4 --level lines=two --level 
 #[test]
 fn a_stalled_interface_is_named_with_its_counters() {
     let Some(()) = is_possible(&["tc"]) else { return };
-    let child = started(FORWARD);
-    let pid = child.id();
-    let router = forwarding(pid);
-    // A queue of no room: what is forwarded goes in, and nothing comes out.
-    let held = within(&router, &["tc", "qdisc", "add", "dev", "out0", "root", "pfifo", "limit", "0"]);
-    held.ends(0);
-    child
-        .wait_with_output()
-        .expect("its end")
-        .ends(1)
-        .says("nothing could be measured: stalled: none of 32 frames came out")
-        .says("tx_packets of the router's out0 stands still at")
-        .says("while rx_packets of wan0 went up by 32")
-        .says("setting it down and up again does not help")
-        .says("tc -s qdisc show dev out0");
-    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn a_stall_that_ends_when_the_interface_is_set_down_and_up_is_reported_as_such() {
-    let Some(()) = is_possible(&[]) else { return };
-    let child = started(FORWARD);
-    let router = forwarding(child.id());
-    // The kernel makes this route anew when the interface comes up.
-    let held = within(&router, &["ip", "route", "del", "198.18.0.0/15", "dev", "out0"]);
-    held.ends(0);
-    child
-        .wait_with_output()
-        .expect("its end")
-        .ends(1)
-        .says("router's out0 stands still")
-        .says("set down and up again, it works");
+    for (hold, told) in [
+        // A queue of no room: what is forwarded goes in, and nothing comes out.
+        (
+            "tc qdisc add dev out0 root pfifo limit 0",
+            &[
+                "nothing could be measured: stalled: none of 32 frames came out",
+                "tx_packets of the router's out0 stands still at",
+                "while rx_packets of wan0 went up by 32",
+                "setting it down and up again does not help",
+                "tc -s qdisc show dev out0",
+            ][..],
+        ),
+        // The kernel makes this route anew when the interface comes up.
+        (
+            "ip route del 198.18.0.0/15 dev out0",
+            &["router's out0 stands still", "set down and up again, it works"],
+        ),
+    ] {
+        let child = started(FORWARD);
+        let pid = child.id();
+        within(&forwarding(pid), &hold.split(' ').collect::<Vec<_>>()).ends(0);
+        let output = child.wait_with_output().expect("its end");
+        for told in told {
+            output.is(&hold, 1, told);
+        }
+        assert_eq!(left_by(pid), Vec::<PathBuf>::new());
+    }
 }
 
 fn two_cpus() -> Result<(), testkit::Missing> {

@@ -8,6 +8,7 @@ mod looked_for;
 mod operator;
 mod orphaned;
 mod refused;
+mod secrets;
 mod takeover;
 mod told;
 
@@ -112,6 +113,12 @@ fn packets_are_as_long_as_both_ends_and_the_line_allow() {
     line.ping(&line.far, "10.64.0.2", 1400);
     client.interrupted().ends(0);
     line.connect_in_vain("alice", &["--mtu", "1501"]).says("ip link set wan0 mtu 1509");
+    // Too short for IPv6.
+    let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
+    line.serve_in_vain(&["--mtu", "1279"]).ends(2).says(told).says("`--ipv6 false`");
+    let client = line.connect("alice", &["--mtu", "1279"]);
+    client.hear(told, 1);
+    line.ping(&line.near, GATEWAY, 1279);
 }
 
 #[test]
@@ -169,7 +176,7 @@ fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
 #[test]
 fn one_of_both_protocols_is_enough() {
     let Some(line) = Line::new() else { return };
-    let _serving = line.serve(&[]);
+    let serving = line.serve(&[]);
     let client = line.connect("alice", &["--ipv6", "false"]);
     assert_eq!(line.status("ppp0")["local6"], Value::Null);
     line.ping(&line.near, GATEWAY, 1492);
@@ -190,22 +197,8 @@ fn one_of_both_protocols_is_enough() {
     client.interrupted().ends(0);
     let refused = line.start_to_connect("alice", &["--ipv4", "false"]).ended();
     assert_ne!(refused.says("IPv6 is off here").code(), 0);
-}
-
-#[test]
-fn packets_that_are_too_short_for_ipv6_are_told() {
-    let Some(line) = Line::new() else { return };
-    let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
-    line.serve_in_vain(&["--mtu", "1279"]).ends(2).says(told).says("`--ipv6 false`");
-    let _serving = line.serve(&[]);
-    let client = line.connect("alice", &["--mtu", "1279"]);
-    client.hear(told, 1);
-    line.ping(&line.near, GATEWAY, 1279);
-}
-
-#[test]
-fn a_machine_without_ipv6_serves_ipv4() {
-    let Some(line) = Line::new() else { return };
+    // Nor has one that serves.
+    serving.interrupted().ends(0);
     line.far.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
     line.serve_in_vain(&[]).ends(3).says("IPv6 is off here").says("`--ipv6 false`");
     let _serving = line.serve(&["--ipv6", "false"]);

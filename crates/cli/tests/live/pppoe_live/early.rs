@@ -4,15 +4,14 @@ use super::line::{GATEWAY, Line, WAN};
 use crate::machine::until_enough;
 use crate::run::{BINARY, Ended};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output};
 use testkit::netns::Namespace;
 use testkit::{program, require, wait_until};
 
-fn fifo(line: &Line, name: &str) -> String {
+pub fn fifo(line: &Line, name: &str) -> String {
     mkfifoat(CWD, line.path(name), Mode::RUSR | Mode::WUSR).expect("a FIFO");
     line.text(name)
 }
@@ -100,13 +99,6 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
     assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
 }
 
-#[test]
-fn secrets_of_nobody_are_told() {
-    let Some(line) = Line::new() else { return };
-    line.write("secrets", "# nobody yet\n");
-    line.serve(&[]).hear("there is no subscriber in", 1);
-}
-
 /// Attack: names that any user can take in the network namespace keep nobody from serving.
 #[test]
 fn nobody_without_privilege_keeps_a_concentrator_from_beginning() {
@@ -131,49 +123,6 @@ fn the_own_address_in_a_pool_is_given_to_nobody() {
     let _alice = line.connect("alice", &[]);
     assert_eq!(line.status("ppp0")["local"], "10.64.0.2");
     line.connect_in_vain("bob", &["--ifname", "ppp1"]).says("all addresses are in use");
-}
-
-/// Attack: what takes the place of the secrets stops no concentrator.
-#[test]
-fn secrets_that_never_end_are_not_read_again() {
-    let Some(line) = Line::new() else { return };
-    let serving = line.serve(&[]);
-    let client = line.connect("alice", &[]);
-    fs::remove_file(line.path("secrets")).expect("removed");
-    fifo(&line, "secrets");
-    serving.signal("USR1");
-    serving.hear(
-        "it is a FIFO: expected a regular file, or a symbolic link to one; the secrets stay as they were",
-        1,
-    );
-    line.ping(&line.near, GATEWAY, 1492);
-    fs::remove_file(line.path("secrets")).expect("removed");
-    std::os::unix::fs::symlink("/dev/zero", line.path("secrets")).expect("a link");
-    serving.signal("USR1");
-    serving.hear("it is a device", 1);
-    assert_eq!(line.sessions().len(), 1);
-    assert!(!client.said().contains("closed"), "{}", client.said());
-}
-
-#[test]
-fn secrets_that_others_may_read_and_new_ones_are_told() {
-    let Some(line) = Line::new() else { return };
-    let secrets = line.path("secrets");
-    fs::set_permissions(&secrets, Permissions::from_mode(0o644)).expect("a mode");
-    let serving = line.serve(&[]);
-    serving.hear("rxlane: others may read the passwords in", 1);
-    let _alice = line.connect("alice", &[]);
-    serving.hear(" untagged session ", 1);
-    serving.hear(" alice: open, 10.64.0.2", 1);
-    serving.signal("USR1");
-    serving.hear("the secrets were read again: 2 subscribers, nothing changed", 1);
-    line.write(
-        "secrets",
-        "[[subscriber]]\nuser = 'bob'\npassword = 'x'\n[[subscriber]]\nuser = 'carol'\npassword = 'y'\n",
-    );
-    serving.signal("USR1");
-    serving.hear("the secrets were read again: 2 subscribers (1 new, 1 changed, 1 removed)", 1);
-    serving.interrupted().ends(0);
 }
 
 #[test]

@@ -120,18 +120,6 @@ fn concentrators_are_listed() {
 }
 
 #[test]
-fn the_end_of_a_concentrator_is_told_to_subscribers() {
-    let Some(line) = Line::new() else { return };
-    let serving = line.serve(&[]);
-    let client = line.start_to_connect("alice", &["--reconnect", "false"]);
-    client.hear(": open", 1);
-    let said = serving.interrupted().ends(0).text();
-    assert!(said.ends_with("rxlane serves no more.\n"), "{said}");
-    client.ended().ends(1).says("PADT").says("is being shut down");
-    assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
-}
-
-#[test]
 fn accounts_begin_and_end_with_the_session() {
     let Some(line) = Line::new() else { return };
     let accounts = line.text("accounts");
@@ -188,42 +176,6 @@ fn a_full_disk_is_reported_while_it_serves_and_by_the_exit_code() {
     line.far(&["status"]).says("the log takes nothing");
     line.far(&["disconnect", "--concentrator", WAN]).ends(0);
     client.interrupted().ends(0);
-}
-
-#[test]
-fn secrets_of_pppds_form_are_read() {
-    let Some(line) = Line::new() else { return };
-    line.write(
-        "secrets",
-        "# client server secret addresses\n\"alice\" * \"wonderland\" 10.99.0.7\nbob other * *\n",
-    );
-    let serving = line.serve(&["--auth", "ms-chap-v2,chap"]);
-    let _client = line.connect("alice", &[]);
-    assert_eq!(line.status("ppp0")["local"], "10.99.0.7");
-    // An address of no pool is routed, too.
-    line.ping(&line.near, GATEWAY, 1492);
-    line.connect_in_vain("bob", &["--ifname", "ppp1"]).says("authentication failed");
-    serving.hear("the secrets have no such user", 1);
-}
-
-#[test]
-fn a_signal_has_the_secrets_read_again() {
-    let Some(line) = Line::new() else { return };
-    let serving = line.serve(&[]);
-    let client = line.connect("alice", &[]);
-    line.write("secrets", "[[subscriber]]\nuser = 'carol'\npassword = 'christmas'\n");
-    line.write("carol", "christmas\n");
-    line.connect_in_vain("carol", &["--ifname", "ppp1"]);
-    serving.signal("USR1");
-    // Who is there stays, and the operator is told.
-    serving.hear("of alice goes on, but", 1);
-    let _carol = line.connect("carol", &["--ifname", "ppp1"]);
-    line.connect_in_vain("bob", &["--ifname", "ppp2"]);
-    line.write("secrets", "[[subscriber]]\nuser = \n");
-    serving.signal("USR1");
-    serving.hear("the secrets stay as they were", 1);
-    assert!(!client.said().contains("closed"), "{}", client.said());
-    assert_eq!(line.sessions().len(), 2);
 }
 
 #[test]

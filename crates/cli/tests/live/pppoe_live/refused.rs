@@ -32,34 +32,6 @@ fn a_wrong_password_and_an_unknown_user_are_told() {
     line.connect("alice", &[]);
 }
 
-#[test]
-fn an_empty_password_is_sent_to_nobody() {
-    let Some(line) = Line::new() else { return };
-    let serving = line.serve(&[]);
-    let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
-    command
-        .env("RXLANE_PPPOE_PASSWORD", "")
-        .output()
-        .expect("it runs")
-        .ends(2)
-        .says("the password of alice is empty");
-    assert!(!serving.said().contains("refused"), "{}", serving.said());
-}
-
-#[test]
-fn a_concentrator_that_gives_nothing_says_so() {
-    let Some(line) = Line::new() else { return };
-    line.write("secrets", "alice other wonderland *\nbob * 'the builder' *\n");
-    let secrets = line.text("secrets");
-    let serve = ["serve", WAN, "--secrets", &secrets, "--local", GATEWAY];
-    let serving = Process::start(&mut line.command(&line.far, &serve));
-    serving.hear(
-        "note: 1 subscriber; 1 of them has no IPv4 address, since there is no --pool; 1 line is for another server than rxlane \
-         (--name)",
-        1,
-    );
-}
-
 /// The last word on standard error, which may come before what standard output says.
 fn reason(said: &str) -> &str {
     said.lines().find(|line| line.starts_with("rxlane: ")).expect("a reason")
@@ -88,17 +60,7 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
 }
 
 #[test]
-fn methods_that_do_not_agree_are_told() {
-    let Some(line) = Line::new() else { return };
-    let _serving = line.serve(&["--auth", "pap"]);
-    line.connect_in_vain("alice", &["--auth", "chap"])
-        .says("demands PAP")
-        .says("allowed: CHAP-MD5")
-        .says("`--auth` allows it");
-}
-
-#[test]
-fn who_gives_no_name_is_told_how_to_give_one() {
+fn who_gives_no_name_or_allows_no_method_is_told_how_to() {
     let Some(line) = Line::new() else { return };
     for method in ["chap", "pap"] {
         let serving = line.serve(&["--auth", method]);
@@ -109,6 +71,13 @@ fn who_gives_no_name_is_told_how_to_give_one() {
             .says("no name to give")
             .says("`--user` and `--password-file`")
             .omits("does not allow");
+        let other = if method == "pap" {
+            ["chap", "demands PAP", "allowed: CHAP-MD5"]
+        } else {
+            ["pap", "", "allowed: PAP"]
+        };
+        let refused = line.connect_in_vain("alice", &["--auth", other[0]]);
+        refused.says(other[1]).says(other[2]).says("`--auth` allows it");
         serving.interrupted().ends(0);
     }
 }
@@ -131,8 +100,18 @@ fn a_full_pool_refuses_until_somebody_leaves() {
 }
 
 #[test]
-fn one_more_session_of_a_user_replaces_the_first() {
+fn one_more_session_of_a_user_replaces_the_first_or_is_refused() {
     let Some(line) = Line::new() else { return };
+    let serving = line.serve(&["--same-user", "refuse"]);
+    let first = line.connect("alice", &[]);
+    line.connect_in_vain("alice", &["--ifname", "ppp1"])
+        .says("as many sessions as allowed already")
+        .says("end the user's other session")
+        .omits("password");
+    assert_eq!(line.status("ppp0")["sessions"], 1);
+    assert!(!first.said().contains("closed"), "{}", first.said());
+    first.interrupted().ends(0);
+    serving.interrupted().ends(0);
     let _serving = line.serve(&[]);
     let first = line.start_to_connect("alice", &["--reconnect", "false"]);
     first.hear(": open", 1);
@@ -141,19 +120,6 @@ fn one_more_session_of_a_user_replaces_the_first() {
     assert!(!line.has("ppp0") && line.has("ppp1"));
     line.wait_for_sessions(1);
     line.ping(&line.near, GATEWAY, 1492);
-}
-
-#[test]
-fn one_more_session_of_a_user_is_refused() {
-    let Some(line) = Line::new() else { return };
-    let _serving = line.serve(&["--same-user", "refuse"]);
-    let first = line.connect("alice", &[]);
-    line.connect_in_vain("alice", &["--ifname", "ppp1"])
-        .says("as many sessions as allowed already")
-        .says("end the user's other session")
-        .omits("password");
-    assert_eq!(line.status("ppp0")["sessions"], 1);
-    assert!(!first.said().contains("closed"), "{}", first.said());
 }
 
 #[test]
@@ -183,10 +149,15 @@ fn a_password_is_no_argument() {
     line.near(&["connect", WAN, "--user", "alice", "--password", "wonderland"])
         .ends(2)
         .says("unexpected argument '--password'");
-    // It comes from a file or the environment.
+    // It comes from a file or the environment, and an empty one is sent to nobody.
     let serving = line.serve(&[]);
-    let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
-    let client = Process::start(command.env("RXLANE_PPPOE_PASSWORD", "wonderland"));
+    let connect = |password: &str| {
+        let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
+        Process::start(command.env("RXLANE_PPPOE_PASSWORD", password))
+    };
+    connect("").ended().ends(2).says("the password of alice is empty");
+    assert!(!serving.said().contains("refused"), "{}", serving.said());
+    let client = connect("wonderland");
     client.hear(": open", 1);
     let arguments = std::fs::read(format!("/proc/{}/cmdline", client.process())).expect("arguments");
     assert!(!String::from_utf8_lossy(&arguments).contains("wonderland"));

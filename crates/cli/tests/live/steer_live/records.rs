@@ -2,9 +2,12 @@
 
 use crate::machine::{Machine, SIGNS, WAN};
 use crate::run::Ended;
+use service::Instance;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use steer::record::{Records, instance_of};
+use xdp::{Attachment, Interface};
 
 /// Puts something in the place of a record.
 type Break = fn(&PathBuf);
@@ -17,6 +20,13 @@ const BROKEN: [(&str, Break); 4] = [
     ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success())),
 ];
 
+fn place(machine: &Machine) -> Instance {
+    machine.inside(|| {
+        let interface = Interface::find(WAN).expect("the interface");
+        instance_of(&Attachment::open(&interface).expect("its pins").expect("steered"))
+    })
+}
+
 fn remove(path: &PathBuf) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
@@ -25,16 +35,17 @@ fn remove(path: &PathBuf) {
 fn down_takes_steering_away_whatever_a_record_is() {
     let Some(machine) = Machine::steer() else { return };
     for (record, says_of_bytes, code_of_bytes) in
-        [(".daemon", "was no record", 0), (".plan", "", 0), ("journal", "journal", 1)]
+        [("steer-PLACE.daemon", "was no record", 0), ("steer-PLACE.plan", "", 0), ("journal", "journal", 1)]
     {
         for (what, broken) in BROKEN {
             // Half of an entry at the end of a journal is what a kill leaves.
             if (record, what) == ("journal", "half of it") {
                 continue;
             }
-            let setting = if record == "journal" { "--disable-rxvlan" } else { "--rebalance" };
-            machine.run(&["up", WAN, "--seconds", "0", setting]).ends(0);
-            let file = machine.left().into_iter().find(|name| name.ends_with(record)).expect("its file");
+            let setting: &[&str] = if record == "journal" { &["--disable-rxvlan"] } else { &[] };
+            machine.run(&[&["up", WAN, "--seconds", "0"], setting].concat()).ends(0);
+            let Instance { namespace, name, .. } = place(&machine);
+            let file = record.replace("PLACE", &format!("{namespace}-{name}"));
             let path = Path::new(machine.journal()).join(file);
             remove(&path);
             broken(&path);
@@ -58,6 +69,19 @@ fn down_takes_steering_away_whatever_a_record_is() {
             machine.assert_nothing_left();
         }
     }
+}
+
+#[test]
+fn a_process_whose_record_is_overwritten_ends_with_steering() {
+    let Some(machine) = Machine::steer() else { return };
+    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
+    let Instance { namespace, name, .. } = place(&machine);
+    let path = Records::new(machine.journal()).folder().join(format!("steer-{namespace}-{name}.daemon"));
+    fs::write(path, b"\xff\xfe").expect("written");
+    machine.run(&["down", WAN]).ends(0);
+    machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
+    machine.run(&["down", WAN]).ends(0);
+    machine.assert_nothing_left();
 }
 
 #[test]
