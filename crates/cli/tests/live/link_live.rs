@@ -9,12 +9,11 @@ mod routed;
 mod talk;
 mod worker;
 
+use crate::machine::Manager;
 use crate::process::Process;
 use crate::run::Ended;
 use ends::{Ends, Side};
 use serde_json::Value;
-use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
 use testkit::{program, require};
 
 /// Every kind of encapsulation; `PEER` is the other end's MAC address.
@@ -179,19 +178,12 @@ fn down_waits_until_the_interface_is_gone_and_status_lists_what_is_there() {
 #[test]
 fn the_manager_hears_when_it_is_up_and_when_it_ends() {
     let Some(ends) = Ends::new(1516) else { return };
-    let socket = ends.folder().join("notify");
-    let manager = UnixDatagram::bind(&socket).expect("bound");
-    manager.set_read_timeout(Some(Duration::from_secs(30))).expect("a time");
-    let heard = || {
-        let mut buffer = [0; 200];
-        let length = manager.recv(&mut buffer).expect("heard in time");
-        String::from_utf8_lossy(&buffer[..length]).into_owned()
-    };
+    let manager = Manager::new(ends.folder());
     let mut command = ends.up_command(Side::Near, "q:35", &[]);
-    let up = Process::start(command.env("NOTIFY_SOCKET", &socket));
-    assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up\n");
+    let up = Process::start(command.env("NOTIFY_SOCKET", &manager.path));
+    assert_eq!(manager.heard(), "READY=1\nSTATUS=sub0 is up\n");
     let ended = up.interrupted();
-    assert_eq!(heard(), "STOPPING=1\n");
+    assert_eq!(manager.heard(), "STOPPING=1\n");
     ended.ends(0);
 }
 

@@ -5,11 +5,12 @@ use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, program, require, wait_for, wait_until};
+use testkit::{Missing, PATIENCE, program, require, wait_for, wait_until};
 use traffic::{Popularity, Scenario};
 
 /// The end that receives.
@@ -106,24 +107,44 @@ pub fn search_path(folder: &Path) -> String {
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Tries it with more and more of something, until that is enough; how often it was not, and what it said then, which
-/// `check` has seen, was no panic.
+/// Tries it with more and more of something, until that is enough. Gives how often it was not; what it said then was no panic,
+/// and `check` has seen it.
 pub fn until_enough(
     limits: impl Iterator<Item = u32>,
     run: impl Fn(u32) -> Output,
     mut check: impl FnMut(u32, &Output),
 ) -> u32 {
-    let mut refused = 0;
-    for limit in limits {
+    for (refused, limit) in (0..).zip(limits) {
         let output = run(limit);
         if output.code() == 0 {
             return refused;
         }
         assert!((1..=3).contains(&output.omits("panicked").code()), "{limit}: {}", output.text());
         check(limit, &output);
-        refused += 1;
     }
     panic!("nothing was enough");
+}
+
+/// The manager of services, as one that is started by it sees it (sd_notify(3)).
+pub struct Manager {
+    socket: UnixDatagram,
+    pub path: PathBuf,
+}
+
+impl Manager {
+    pub fn new(folder: &Path) -> Manager {
+        let path = folder.join("notify");
+        let socket = UnixDatagram::bind(&path).expect("bound");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+        Manager { socket, path }
+    }
+
+    /// The next message.
+    pub fn heard(&self) -> String {
+        let mut buffer = [0; 200];
+        let length = self.socket.recv(&mut buffer).expect("heard in time");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
 }
 
 /// Sends a signal to a process, or to a group whose number is negative.

@@ -6,12 +6,11 @@ mod records;
 mod refused;
 mod settings;
 
-use crate::machine::{Machine, WAN, online_cpus, signal};
+use crate::machine::{Machine, Manager, WAN, online_cpus, signal};
 use crate::run::{Ended, Report};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use testkit::wait_for;
@@ -134,21 +133,15 @@ fn two_at_once_are_one_after_the_other() {
 fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
     let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
-    let socket = machine.folder().join("notify");
-    let manager = UnixDatagram::bind(&socket).expect("bound");
-    manager.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    let manager = Manager::new(machine.folder());
     let mut command = machine.command(&["up", WAN, "--seconds", "0", "--foreground", "--disable-rxvlan"]);
-    let child = command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child =
+        command.env("NOTIFY_SOCKET", &manager.path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.expect("it starts");
-    let heard = || {
-        let mut buffer = [0; 200];
-        let length = manager.recv(&mut buffer).expect("heard in time");
-        String::from_utf8_lossy(&buffer[..length]).into_owned()
-    };
-    assert_eq!(heard(), format!("READY=1\nSTATUS={WAN} is steered\n"));
+    assert_eq!(manager.heard(), format!("READY=1\nSTATUS={WAN} is steered\n"));
     machine.status().has(json!({"mode": "native", "keeper": {"foreground": true}}));
     signal(child.id(), "TERM");
-    assert_eq!(heard(), "STOPPING=1\n");
+    assert_eq!(manager.heard(), "STOPPING=1\n");
     child.wait_with_output().expect("an end").ends(0).says("no longer steered");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();

@@ -86,6 +86,9 @@ pub fn empty() -> Report {
     }
 }
 
+/// A stack, its frames by hash type, why that is so, and who says so.
+type Stack = (&'static str, &'static [(&'static str, u64)], &'static str, &'static [&'static str]);
+
 /// PPPoE behind two tags with everything a report can hold.
 pub fn usual() -> Report {
     const DATASHEET: &str =
@@ -93,7 +96,7 @@ pub fn usual() -> Report {
     const STORY: &str = "A Sad Slow PPPoE Story: all PPPoE on one queue of an I210AT";
     const TAGS: &str = "Intel Ethernet Controller I210 Datasheet (333016): 7.4.5 Double VLAN Support";
     const STOPS: &str = "the parser stops at the PPPoE header";
-    const STACKS: [(&str, &[(&str, u64)], &str, &[&str]); 5] = [
+    const STACKS: [Stack; 5] = [
         (
             "eth/vlan/vlan/pppoe/ipv4/tcp",
             &[("none", 61_204)],
