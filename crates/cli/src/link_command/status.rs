@@ -270,7 +270,7 @@ pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::R
             format!("; {}/s, {}", thousands(rate.frames.round() as u64), bit_rate(rate.bits))
         });
         let frames = plural(traffic.frames, "frame");
-        format!("{frames}, {}{rate}", plural(traffic.octets, "octet"))
+        format!("{frames}, {}{rate}", plural(traffic.octets, "byte"))
     };
     let counted = &status.counted;
     item(out, "received", &way(counted.received, rates.map(|rates| rates.0)))?;

@@ -210,7 +210,7 @@ fn first(report: &Report, gravest: Option<&Finding>) -> String {
                 true => "nothing wrong was seen".to_owned(),
                 false => format!("nothing certain was seen (possible: {})", possible.join(", ")),
             };
-            format!("Unknown: {seen}, but {lacking} of {} rules lack the data to tell.", report.rules.len())
+            format!("Unknown: {seen}, but {lacking} of {} rules lack data.", report.rules.len())
         }
     }
 }

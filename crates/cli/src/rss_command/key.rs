@@ -63,7 +63,7 @@ impl KeyArguments {
             (true, true) => "yes: both directions of a connection get the same hash",
             (true, false) => "for IPv4 only",
             (false, true) => "for IPv6 only",
-            (false, false) if covered < 12 => "not to be told: the key covers no addresses with ports",
+            (false, false) if covered < 12 => "unknown: the key covers no addresses with ports",
             (false, false) => "no: the two directions of a connection get different hashes",
         };
         writeln!(out, "symmetric  {both}")?;

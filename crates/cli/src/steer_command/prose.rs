@@ -164,7 +164,7 @@ fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -
         Tagged::Unseen => "no tagged frame was seen",
     };
     let harm = "a steered frame would lose its VLAN tag";
-    let fixed_off = "the device takes VLAN tags off and cannot be told not to";
+    let fixed_off = "the device strips VLAN tags, which cannot be turned off";
     match (fixed, tagged, disable) {
         (true, Tagged::Unseen, _) => format!("{fixed_off}; {seen}, else {harm}"),
         (true, ..) => format!("{fixed_off}; {seen}, so {harm}"),

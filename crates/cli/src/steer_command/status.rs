@@ -156,7 +156,7 @@ fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
 }
 
 fn reasons(out: &mut Output, status: &Status) -> io::Result<()> {
-    out.heading("What became of frames")?;
+    out.heading("Frames by disposition")?;
     let none: Vec<&str> = status.reasons.iter().filter(|row| row.frames == 0).map(|row| row.reason).collect();
     for row in status.reasons.iter().filter(|row| row.frames > 0) {
         writeln!(out, "  {:<16} {:>13} {:>14}", row.reason, thousands(row.frames), rate(row.per_second))?;

@@ -165,6 +165,52 @@ fn help_and_man_pages_use_the_words_of_the_field() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The string literals of a source file that are more than a name, without what is put in for `{…}`; lines stay where they are.
+fn sentences(source: &str) -> String {
+    let product = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let (mut text, mut literal) = (String::new(), None::<String>);
+    let mut depth = 0;
+    for line in product.lines() {
+        let is_code = literal.is_none();
+        // Comments; names of keys and of arguments, which scripts know.
+        if is_code && ["//", "#[serde(", "#[arg("].iter().any(|start| line.trim_start().starts_with(start)) {
+            text.push('\n');
+            continue;
+        }
+        let mut letters = line.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match (letter, &mut literal) {
+                ('\\', Some(_)) => drop(letters.next()),
+                // A quotation mark as a character is none.
+                ('\'', None) if letters.peek() == Some(&'"') => drop(letters.next()),
+                ('"', Some(_)) => text.extend(literal.take().filter(|literal| literal.contains(' '))),
+                ('"', None) => (literal, depth) = (Some(String::new()), 0),
+                ('{', Some(_)) => depth += 1,
+                ('}', Some(_)) if depth > 0 => depth -= 1,
+                (_, Some(literal)) if depth == 0 => literal.push(letter),
+                _ => {}
+            }
+        }
+        literal.as_mut().unwrap_or(&mut text).push('\n');
+    }
+    text
+}
+
+#[test]
+fn sentences_use_the_words_of_the_field() {
+    let project = project();
+    let mut found = Vec::new();
+    for file in files(&project.join("crates"), "rs") {
+        let place = file.strip_prefix(&project).unwrap_or(&file).display().to_string();
+        if !["/tests", "/examples/", "testkit/"].iter().any(|part| place.contains(part)) {
+            // A line of bundles, which are read long after they were written.
+            let source = fs::read_to_string(&file).expect("a source").replace("nothing to tell", "");
+            judge(&place, &sentences(&source), &mut found);
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 /// The words of a name in snake case or camel case.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];

@@ -221,7 +221,7 @@ fn a_raised_mtu_without_its_program_is_no_new_beginning() {
     wait_until("the program goes with its pins", || !machine.state().contains("xdp"));
     let status = machine.status();
     assert_eq!(status["state"], "damaged", "{status:#}");
-    assert!(status["problems"].to_string().contains("its program is gone"), "{status:#}");
+    assert!(status["problems"].to_string().contains("its program is no longer attached"), "{status:#}");
     machine.run(&UP).ends(1).says("still has the MTU").says("envelope down wan0");
     machine.run(&["down", WAN]).ends(0);
     assert_eq!(machine.state(), before);

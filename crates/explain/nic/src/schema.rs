@@ -256,7 +256,7 @@ keys! {
         TSO_ONE_TAG "tso_one_tag" Kind::Tri, "TSO, one tag";
         TSO_TWO_TAGS "tso_two_tags" Kind::Tri, "TSO, two tags";
         TSO_PPPOE "tso_pppoe" Kind::Tri, "TSO, PPPoE";
-        RX_CHECKSUM "rx_checksum" Kind::Words(VERIFICATIONS), "RX checksum told as";
+        RX_CHECKSUM "rx_checksum" Kind::Words(VERIFICATIONS), "RX checksum reported as";
         TX_FEATURES "tx_features" Kind::VersionSets(FEATURES), "features sent, by kernel";
         VLAN_FEATURES "vlan_features" Kind::VersionSets(FEATURES), "features for tagged frames";
         FEATURES_CHECK "features_check" Kind::Versions(CHECKS), "driver's check of features";

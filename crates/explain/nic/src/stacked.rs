@@ -66,7 +66,7 @@ impl FromStr for Stack {
         })?;
         if !encapsulation.labels().is_empty() {
             let problem = "MPLS labels are put on by routes, not by a device in the stack; leave mpls out (rxlane nics \
-                           --can mpls tells who spreads them)";
+                           --can mpls lists those that spread them)";
             return Err(Refusal(problem.to_owned()));
         }
         let tpids: Vec<u16> = encapsulation.tags().iter().map(|tag| tag.tpid.0).collect();

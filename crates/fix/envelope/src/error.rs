@@ -20,7 +20,7 @@ pub enum Error {
     )]
     Written { interface: String },
     #[error(
-        "{interface} still has the MTU that `rxlane envelope up` raised, and its program is gone: `rxlane envelope down \
+        "{interface} still has the MTU that `rxlane envelope up` raised, and its program is no longer attached: `rxlane envelope down \
          {quoted_interface}` restores the MTU", quoted_interface = quoted(.interface))]
     Bare { interface: String },
     #[error(

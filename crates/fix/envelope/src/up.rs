@@ -89,7 +89,7 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
     let name = &interface.name;
     if !described.is_ethernet {
         let what = if name == "lo" { "the loopback" } else { "no Ethernet interface" };
-        return Err(Steer::Usage(format!("{name} is {what}: no tag and no PPPoE comes in by it")).into());
+        return Err(Steer::Usage(format!("{name} is {what}: no tagged or PPPoE frame arrives on it")).into());
     }
     let what = match described.kind.as_deref() {
         Some("vlan") => "a VLAN device: name the device below it",

@@ -25,7 +25,7 @@ const DEVICES: &str = "/proc/thread-self/net/dev";
 /// Namespaces, or what is in them, could not be made.
 #[derive(Debug, Error)]
 pub enum TopologyError {
-    #[error("network namespaces and interfaces in them take root")]
+    #[error("network namespaces and interfaces in them require root")]
     NotRoot,
     #[error("{0}")]
     NoProgram(String),

@@ -48,7 +48,7 @@ pub fn method(report: &Report) -> Markup {
                 dd {
                     "The first IP header behind all tags, MPLS labels and PPPoE is hashed over addresses and "
                     "ports, every fragment and every packet without ports over addresses only. The hash's low "
-                    "eight bits choose one of 256 buckets, and the buckets are dealt to " (cpus) " "
+                    "eight bits choose one of 256 buckets, and the buckets are distributed to " (cpus) " "
                     (if report.steered.cpus == 1 { "CPU" } else { "CPUs" }) " in turn. Frames without an IP "
                     "header (discovery, LCP, ARP) stay on the CPU of the queue on which they arrived, CPU 0 where that queue is "
                     "unknown."

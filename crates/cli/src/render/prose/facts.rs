@@ -112,7 +112,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
 
         Fact::ProgramWithoutTag { name } => format!(
             "An XDP program is attached and the device strips tags: the program sees frames of {name} without the outer \
-             one.\nA program that tells VLANs apart, or finds IP behind tags, goes wrong; one that asks the driver for \
+             one.\nA program that distinguishes VLANs, or finds IP behind tags, goes wrong; one that asks the driver for \
              the tag does not."
         ),
         Fact::SteeringWithoutTag { name } => format!(
@@ -481,8 +481,8 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
 
 fn insufficient(ids: &[&str], of: usize) -> String {
     match ids.len() <= RULES {
-        true => format!("These rules could not tell: {}.", ids.join(", ")),
-        false => format!("{} of {of} rules could not tell (--json lists them).", ids.len()),
+        true => format!("These rules lack data: {}.", ids.join(", ")),
+        false => format!("{} of {of} rules lack data (--json lists them).", ids.len()),
     }
 }
 

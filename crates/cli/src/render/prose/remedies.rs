@@ -22,12 +22,12 @@ const FULL_PPPOE: &str = "After the next dial-in an MTU of 1500, if the provider
 pub fn forecast(forecast: &Forecast) -> String {
     match forecast {
         Forecast::NoSample => {
-            "Cannot tell without a traffic sample (rxlane doctor --traffic CAPTURE): as many CPUs as \
+            "Unknown without a traffic sample (rxlane doctor --traffic CAPTURE): as many CPUs as \
                                there are busy flows can share the work; one flow stays on one CPU."
                 .into()
         }
         Forecast::OtherSample => {
-            "Cannot tell from a traffic sample without such frames: as many CPUs as there are busy \
+            "Unknown from a traffic sample without such frames: as many CPUs as there are busy \
                                   flows can share the work; one flow stays on one CPU."
                 .into()
         }
@@ -93,7 +93,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             "see why steering passes the frames: the first command counts them by reason, the second says what this \
              device's frames would need"
                 .into(),
-            "Cannot tell before the reason is known. Tags that the device strips, classes that are not selected and frames \
+            "Unknown before the reason is known. Tags that the device strips, classes that are not selected and frames \
              that are no IP stay where they arrive.",
         ),
         Effect::SteerThese => {
@@ -134,7 +134,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::RetaInTurn => (
             "queues in turn instead of in blocks, which may help with few flows".into(),
-            "Cannot tell: flows whose hashes are neighbours go to different queues, which helps a few flows between \
+            "Unknown: flows whose hashes are neighbours go to different queues, which helps a few flows between \
              neighbouring addresses by chance and many flows not at all. Frames without a hash stay where they are.",
         ),
         Effect::RetaDefault => (
@@ -193,7 +193,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         }
         Effect::HashPorts { sample: None } => (
             "hash UDP by ports, too".into(),
-            "Cannot tell without a traffic sample (rxlane doctor --traffic CAPTURE): UDP flows between the same addresses \
+            "Unknown without a traffic sample (rxlane doctor --traffic CAPTURE): UDP flows between the same addresses \
              that differ in ports go to different queues; TCP, PPPoE and single flows stay as they are.",
         ),
         Effect::Moderation => (
@@ -233,7 +233,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         Effect::FindCause => (
             "find the cause at the busy interface: several vectors on one CPU need other affinities, one busy queue needs RPS or steering in XDP (`rxlane steer`)"
                 .into(),
-            "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
+            "Unknown before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
         ),
         Effect::Budget { known } => (
             match known {

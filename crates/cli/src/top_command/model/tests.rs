@@ -95,10 +95,10 @@ fn a_counter_that_vanished_is_unknown_and_not_zero() {
 #[test]
 fn steering_that_nobody_can_read_is_unknown() {
     let mut material = material(&IGB, "wan0");
-    material.steering.latest = Err("its counters take root".to_owned());
+    material.steering.latest = Err("its counters require root".to_owned());
     let model = Model::new(&material, &Sampling::Off);
     assert_eq!(model.steering.mode, None);
-    assert_eq!(model.notes, ["steering: its counters take root"]);
+    assert_eq!(model.notes, ["steering: its counters require root"]);
     // With readings it has a share of each CPU, and the stage its frames.
     let model = Model::new(&steered(), &Sampling::Off);
     assert!(near(model.cpus[1].steered_per_second, 20_000.0) && model.cpus[0].steered_per_second.is_none());

@@ -126,7 +126,7 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
     ));
     page.table(&steering.cpus, STEERED, Some(screen.app.order()), from, most);
     page.text("");
-    page.title(" What became of frames");
+    page.title(" Frames by disposition");
     page.table(&steering.reasons, REASONS, None, 0, steering.reasons.len());
     page.lines
 }

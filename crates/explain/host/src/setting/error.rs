@@ -88,7 +88,7 @@ pub enum Error {
     )]
     OtherSysfs { interface: InterfaceName },
     /// The output of a program, or a file, does not tell the value.
-    #[error("{command} does not tell {what}")]
+    #[error("{command} does not print {what}")]
     Untold { command: String, what: String },
     /// The present value has no command that puts it back, so it is left alone.
     #[error("{command} is not run: {why}, so it could not be undone")]

@@ -84,7 +84,7 @@ impl Rule {
             Rule::ByPlace => (
                 "by-place",
                 "net/core/dev.c netif_skb_features",
-                "no look-up is needed: the device is told the place, or finds the header itself",
+                "no look-up is needed: the driver gives the device the place, or finds the header itself",
             ),
             Rule::LookupFinds => (
                 "lookup-finds",

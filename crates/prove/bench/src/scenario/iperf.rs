@@ -60,7 +60,7 @@ fn read(said: &[u8]) -> Result<Transfer, Error> {
     let sum = &answer["end"]["sum_received"];
     let figure = |name: &str| {
         let figure = sum[name].as_f64().filter(|figure| *figure > 0.0);
-        figure.ok_or_else(|| Error::Failed(format!("iperf3 tells no {name} of what was received")))
+        figure.ok_or_else(|| Error::Failed(format!("iperf3 reports no {name} of what was received")))
     };
     Ok(Transfer { bits_per_second: figure("bits_per_second")?, bytes: figure("bytes")? })
 }

@@ -27,7 +27,7 @@ struct Apart<'h> {
 
 impl<O: Copy + Default> Outgoing<O> {
     /// Makes fragments of at most `most` bytes of a packet or of each of its segments, or sends its sender an ICMP message.
-    #[expect(clippy::too_many_arguments, reason = "those of `segment`, and where to tell what")]
+    #[expect(clippy::too_many_arguments, reason = "those of `segment`, and where to send the message")]
     pub(super) fn too_long<F: Lines<Owner = O>>(
         &mut self,
         tun: &Tun,
