@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// What a terminal that is gone answers (errno(3)).
+/// What a terminal that was closed answers (errno(3)).
 const EIO: i32 = 5;
 
 /// Whether a command stays in the background.
@@ -70,7 +70,7 @@ pub fn start(secret: &[u8]) -> CommandResult {
 
 fn ended(status: ExitStatus) -> CommandResult {
     match (status.code(), status.signal()) {
-        // Somebody asked for the end while it came up. It has said so.
+        // Its end was requested while it came up, which it has reported.
         (Some(0), _) => Ok(Outcome::Success),
         (Some(1), _) => Ok(Outcome::Negative),
         // It has said why on the same standard error: one sentence is enough.

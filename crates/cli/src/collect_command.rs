@@ -28,7 +28,7 @@ pub struct CollectArguments {
     interfaces: Vec<String>,
 
     /// Time between the two samples of counters, seconds; 0 takes one sample
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.0, 9999.0))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "3", value_parser = seconds(0.0, 9999.0))]
     seconds: Duration,
 
     /// File to write, not overwritten if it is there; '-' is standard output

@@ -237,7 +237,7 @@ impl GenArguments {
             "{}: {}, {}, {:.3} s, {} in {}",
             format::printable(&path.display().to_string()),
             plural(self.frames, "frame"),
-            plural(written.octets, "byte"),
+            plural(written.bytes, "byte"),
             written.nanoseconds as f64 / 1e9,
             plural(u64::from(self.traffic.flows), "flow"),
             stacks.join(" + "),
@@ -263,12 +263,12 @@ impl GenArguments {
             Format::Pcapng => Writer::pcapng(target, LinkType::Ethernet, Resolution::Nanoseconds),
         }?;
         let mut progress = Progress::new();
-        let mut written = Written { octets: 0, nanoseconds: 0 };
+        let mut written = Written { bytes: 0, nanoseconds: 0 };
         let mut first = None;
         for number in 0..self.frames {
             let frame = traffic.next_frame();
             writer.write(frame.timestamp_ns as i64, frame.bytes, frame.bytes.len() as u32)?;
-            written.octets += frame.bytes.len() as u64;
+            written.bytes += frame.bytes.len() as u64;
             written.nanoseconds = frame.timestamp_ns - *first.get_or_insert(frame.timestamp_ns);
             if number % PROGRESS_STEP == PROGRESS_STEP - 1 {
                 progress.show_amount(number, Some(self.frames), |frames| plural(frames, "frame"));
@@ -281,7 +281,7 @@ impl GenArguments {
 
 struct Written {
     /// Bytes of all frames.
-    octets: u64,
+    bytes: u64,
     /// From the first frame to the last.
     nanoseconds: u64,
 }

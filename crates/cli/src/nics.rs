@@ -6,6 +6,7 @@ mod stack;
 
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
+use format::wrapped;
 use json::{answer_json, profiles_json};
 use nic::Profile;
 use nic::spread::{self, Answer, Traffic, Verdict};
@@ -217,7 +218,7 @@ pub fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
             line.push_str(cell);
             line.push_str(&" ".repeat(width + 2 - cell.chars().count()));
         }
-        let mut parts = wrap(row.get(last).map_or("", String::as_str), room);
+        let mut parts = wrapped(row.get(last).map_or("", String::as_str), room);
         if !below {
             line.push_str(&parts.remove(0));
         }
@@ -231,34 +232,9 @@ pub fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Lines of at most `room` columns, broken at spaces; at least one line.
-fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        let used = line.chars().count();
-        if used > 0 && used + 1 + word.chars().count() > room {
-            lines.push(word.to_owned());
-        } else {
-            if used > 0 {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 /// `text` wrapped behind `lead`, further lines indented as far.
 fn paragraph(out: &mut Output, lead: &str, text: &str, style: Style) -> io::Result<()> {
-    let indent = lead.chars().count();
-    let room = out.width().saturating_sub(indent).max(20);
-    for (number, line) in wrap(text, room).iter().enumerate() {
-        let lead = if number == 0 { lead.to_owned() } else { " ".repeat(indent) };
-        let line = out.styled(style, line);
-        writeln!(out, "{lead}{line}")?;
-    }
-    Ok(())
+    out.hanging(lead, lead.chars().count(), text, style)
 }
 
 const LABEL: usize = 36;

@@ -30,7 +30,7 @@ pub enum Outcome {
     Negative,
 }
 
-/// What the environment lacks for what was asked: a privilege, a kernel feature, a program. One sentence that says
+/// What the environment lacks for a request: a privilege, a kernel feature, a program. One sentence that says
 /// what is missing and how to get it. Exit 3.
 #[derive(Debug)]
 pub struct Lacks(pub String);
@@ -123,8 +123,8 @@ impl Output {
         let stdout = io::stdout();
         let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
         let terminal = || Some(usize::from(terminal_size::terminal_size()?.0.0));
-        let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
-        let width = if stdout.is_terminal() { terminal() } else { asked() }.unwrap_or(100).clamp(40, 100);
+        let requested = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let width = if stdout.is_terminal() { terminal() } else { requested() }.unwrap_or(100).clamp(40, 100);
         Output { writer: Box::new(BufWriter::new(stdout)), colour, width }
     }
 
@@ -132,7 +132,7 @@ impl Output {
         self.width
     }
 
-    /// `text` in `style` where colour is wanted, plain elsewhere.
+    /// `text` in `style` where there is colour, plain elsewhere.
     pub fn styled(&self, style: Style, text: impl fmt::Display) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
@@ -145,18 +145,22 @@ impl Output {
 
     /// A name in a column of so many characters, and a text that is broken behind it.
     pub fn item(&mut self, column: usize, name: &str, text: &str) -> io::Result<()> {
-        for (place, line) in wrapped(text, self.width.saturating_sub(column + 2)).into_iter().enumerate() {
-            let name = if place == 0 { name } else { "" };
-            writeln!(self, "  {name:column$}{line}")?;
+        self.hanging(&format!("  {name:column$}"), column + 2, text, Style::new())
+    }
+
+    /// A text in a style behind what begins its first line; the later ones are indented by so many columns.
+    pub fn hanging(&mut self, lead: &str, indent: usize, text: &str, style: Style) -> io::Result<()> {
+        for (place, line) in wrapped(text, self.width.saturating_sub(indent).max(20)).iter().enumerate() {
+            let (lead, indent) = if place == 0 { (lead, 0) } else { ("", indent) };
+            let line = self.styled(style, line);
+            writeln!(self, "{lead}{:indent$}{line}", "")?;
         }
         Ok(())
     }
 
     /// As wide as the terminal, its later lines farther to the right.
     pub fn sentence(&mut self, text: &str) -> io::Result<()> {
-        let lines = wrapped(text, self.width.saturating_sub(4));
-        let indent = |at: usize| if at == 0 { "  " } else { "    " };
-        lines.iter().enumerate().try_for_each(|(at, line)| writeln!(self, "{}{line}", indent(at)))
+        self.hanging("  ", 4, text, Style::new())
     }
 
     /// A text that is broken where there is no more room, each line behind the same indent.
@@ -188,7 +192,7 @@ impl Output {
         writeln!(self)
     }
 
-    /// `value` as JSON where that is asked for, else as text.
+    /// `value` as JSON where `json`, else as text.
     pub fn show<T: Serialize>(
         &mut self,
         json: bool,

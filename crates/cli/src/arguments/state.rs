@@ -1,5 +1,6 @@
 //! Where it is recorded what is up.
 
+use crate::output::complain;
 use link::Error;
 use service::control::ControlError;
 use service::{Instances, Kind, StateDir};
@@ -31,4 +32,31 @@ impl StateArguments {
     pub fn instances(&self, kind: Kind) -> Result<Instances, Error> {
         Ok(Instances::new(kind, self.folder()).map_err(ControlError::from)?)
     }
+}
+
+/// What all instances of a kind answer, and whether one that lives does not, which is reported. `killed` is called for one that
+/// was killed.
+pub fn responses<T>(
+    instances: &Instances,
+    ask: impl Fn(&str) -> Result<T, ControlError>,
+    killed: impl Fn(&str),
+) -> Result<(Vec<T>, bool), ControlError> {
+    let (mut all, mut is_silent) = (Vec::new(), false);
+    for name in instances.names()? {
+        match ask(&name) {
+            Ok(answer) => all.push(answer),
+            // It ended meanwhile.
+            Err(ControlError::None { .. }) => {}
+            // The others have an answer.
+            Err(error) if error.is_negative() => {
+                is_silent = true;
+                if matches!(error, ControlError::Killed { .. }) {
+                    killed(&name);
+                }
+                complain(&error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((all, is_silent))
 }

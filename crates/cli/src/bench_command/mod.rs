@@ -71,7 +71,7 @@ struct CommonArguments {
     cpus: Option<Cpus>,
 
     /// End after this time (send: 10 seconds unless --count is given); SIGINT and SIGTERM end it at any time, with the summary
-    #[arg(long, value_name = "SECONDS", value_parser = crate::arguments::seconds(0.001, 3.2e8))]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = crate::arguments::seconds(0.001, 3.2e8))]
     seconds: Option<Duration>,
 
     /// The interface whose interrupts, receive queues and speed are reported; otherwise, of send, the one to the first target, and

@@ -56,7 +56,7 @@ impl RecvArguments {
         let stop = stop_by_signals()?;
         let listening = receiving.listen().map_err(refused)?;
         if !self.common.json {
-            text::remark(out, &format!("Receiving on {}; SIGINT (^C) ends it.", receiving.address))?;
+            out.paragraph("", &format!("Receiving on {}; SIGINT (^C) ends it.", receiving.address))?;
             std::io::Write::flush(out)?;
         }
         let mut lines = Lines::new(out, text::Of::Sink, self.common.json);

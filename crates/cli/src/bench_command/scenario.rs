@@ -39,7 +39,7 @@ struct Common {
     rounds: u32,
 
     /// How long each measurement takes
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = crate::arguments::seconds(0.001, 3.2e8))]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "1", value_parser = crate::arguments::seconds(0.001, 3.2e8))]
     seconds: Duration,
 
     /// Only these levels of a factor, as the table names them; once for each factor

@@ -151,7 +151,7 @@ impl SendArguments {
         if self.common.json || limits.is_empty() {
             return Ok(());
         }
-        text::remark(out, &format!("Sending {}; ^C ends it.", limits.join(" ")))?;
+        out.paragraph("", &format!("Sending {}; ^C ends it.", limits.join(" ")))?;
         out.flush()
     }
 

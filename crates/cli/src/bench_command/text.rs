@@ -4,7 +4,7 @@ use crate::output::Output;
 use crate::steer_command::item;
 use crate::top_command::table::share;
 use bench::report::{Interval, Run};
-use format::{UNKNOWN, compact, thousands};
+use format::{Table, UNKNOWN, compact, thousands};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -153,30 +153,17 @@ fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
         } else {
             "CPUs while packets went, per cent"
         })?;
-        writeln!(
-            out,
-            "  {:>4} {:>8} {:>8} {:>8} {:>8} {:>8}",
-            "CPU", "user", "system", "softirq", "irq", "idle"
-        )?;
+        let rows = run.cpu.iter().map(|cpu| {
+            let parts = [Some(cpu.user), Some(cpu.system), cpu.softirq, Some(cpu.interrupt), Some(cpu.idle)];
+            let parts = parts.map(|part| part.map_or(UNKNOWN.to_owned(), |part| format!("{part:.1}")));
+            [cpu.cpu.to_string()].into_iter().chain(parts)
+        });
+        out.table(&Table::new(0, ["CPU", "user", "system", "softirq", "irq", "idle"]).rows(rows))?;
     }
-    for cpu in &run.cpu {
-        let softirq = cpu.softirq.map_or_else(|| UNKNOWN.to_owned(), |softirq| format!("{softirq:.1}"));
-        writeln!(
-            out,
-            "  {:>4} {:>8.1} {:>8.1} {softirq:>8} {:>8.1} {:>8.1}",
-            cpu.cpu, cpu.user, cpu.system, cpu.interrupt, cpu.idle
-        )?;
+    if run.queues.is_empty() {
+        return Ok(());
     }
-    if !run.queues.is_empty() {
-        out.heading("Receive queues of the interface")?;
-        writeln!(out, "  {:>5} {:>15} {:>7}", "queue", "frames", "share")?;
-    }
-    for queue in &run.queues {
-        writeln!(out, "  {:>5} {:>15} {:>7}", queue.queue, thousands(queue.frames), share(queue.share))?;
-    }
-    Ok(())
-}
-
-pub fn remark(out: &mut Output, text: &str) -> io::Result<()> {
-    out.paragraph("", text)
+    out.heading("Receive queues of the interface")?;
+    let rows = run.queues.iter().map(|row| [row.queue.to_string(), thousands(row.frames), share(row.share)]);
+    out.table(&Table::new(0, ["queue", "frames", "share"]).rows(rows))
 }

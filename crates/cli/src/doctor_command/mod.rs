@@ -44,7 +44,7 @@ pub struct DoctorArguments {
     #[arg(long, requires = "interface", conflicts_with_all = ["from", "traffic"])]
     sample: bool,
     /// Time between the two samples of counters, seconds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.1, 3600.0), conflicts_with = "from")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "3", value_parser = seconds(0.1, 3600.0), conflicts_with = "from")]
     seconds: std::time::Duration,
     /// Print every finding with all evidence and remedies, and the tables of queues, interrupts and CPUs.
     #[arg(long, short)]

@@ -1,10 +1,9 @@
 //! `rxlane envelope check`.
 
-use super::up::{RequestArguments, planned};
+use super::up::{RequestArguments, document, planned};
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use envelope::resolve;
-use serde_json::json;
 use service::memory;
 
 /// Arguments of `rxlane envelope check`.
@@ -32,16 +31,7 @@ impl CheckArguments {
         memory::expect(2 * memory::BEGINNING)?;
         let resolved = resolve(&self.request.request(), &self.state.records())?;
         if self.json {
-            let plan = &resolved.plan;
-            out.json(&json!({
-                "schema": "rxlane.envelope-check/1",
-                "interface": plan.interface.name,
-                "mode": plan.mode.name(),
-                "driver": resolved.driver,
-                "payload": plan.payload,
-                "header": plan.header,
-                "mtu": plan.payload.saturating_add(plan.header),
-            }))?;
+            out.json_of("rxlane.envelope-check/1", &document(&resolved, resolved.plan.mode))?;
         } else {
             planned(out, &resolved)?;
         }

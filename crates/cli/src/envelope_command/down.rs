@@ -26,11 +26,7 @@ impl DownArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let down = down(&self.interface, &self.state.records())?;
         if self.json {
-            let mut value = serde_json::to_value(&down)?;
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("schema".to_owned(), "rxlane.envelope-down/1".into());
-            }
-            out.json(&value)?;
+            out.json_of("rxlane.envelope-down/1", &down)?;
         } else {
             print(out, &down)?;
         }
@@ -56,5 +52,5 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     for left in &down.left {
         item(out, "left", &printable(left))?;
     }
-    down.remarks.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))
+    down.remarks.iter().try_for_each(|remark| item(out, "note", &printable(remark)))
 }

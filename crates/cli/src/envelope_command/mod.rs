@@ -7,7 +7,7 @@ mod up;
 
 use crate::arguments::StateArguments;
 use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Output};
-// The same records, failures and layout as those of steering, beside which an envelope is noted.
+// The same records, failures and layout as those of steering, with which an envelope is recorded.
 use crate::steer_command::item;
 
 #[derive(clap::Args)]

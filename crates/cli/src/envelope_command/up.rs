@@ -4,6 +4,7 @@ use super::{BOLD, GOOD, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use envelope::{Request, Resolved, down, recover, resolve, up};
 use format::{printable, quoted, thousands};
+use serde_json::{Value, json};
 use service::memory;
 use service::signals::Interrupted;
 use std::io::{self, Write};
@@ -26,11 +27,14 @@ pub struct UpArguments {
     /// Show exactly what would be done, and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Print JSON (schema rxlane.envelope-up/1).
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     state: StateArguments,
 }
 
-/// What is asked for: the same for `up` and `check`.
+/// What is requested: the same for `up` and `check`.
 #[derive(clap::Args)]
 pub struct RequestArguments {
     /// Interface on which the frames arrive.
@@ -64,11 +68,14 @@ impl UpArguments {
         memory::expect(2 * memory::BEGINNING)?;
         let request = self.request.request();
         let records = self.state.records();
-        // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
+        // A dry run changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = resolve(&request, &records)?;
         if self.dry_run {
-            planned(out, &resolved)?;
+            match self.json {
+                true => print_json(out, &resolved, resolved.plan.mode, None)?,
+                false => planned(out, &resolved)?,
+            }
             return Ok(Outcome::Success);
         }
         // From here on the machine is changed, and a signal that ended this process would leave it so.
@@ -79,8 +86,12 @@ impl UpArguments {
             drop(done);
             return taken_back(out, &resolved.plan.interface.name, &records, signal);
         }
-        match print_done(out, &resolved, done.mode, &recovered).and_then(|()| out.flush()) {
-            // Who reads no further has not asked for an end.
+        let printed = match self.json {
+            true => print_json(out, &resolved, done.mode, Some(&recovered)),
+            false => print_done(out, &resolved, done.mode, &recovered),
+        };
+        match printed.and_then(|()| out.flush()) {
+            // A reader that closed the pipe has not requested an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 drop(done);
                 down(&resolved.plan.interface.name, &records)?;
@@ -89,6 +100,32 @@ impl UpArguments {
             other => other.map(|()| Outcome::Success).map_err(Into::into),
         }
     }
+}
+
+/// What an interface gets, with the schemas of `check` and `up`: fields are added, never renamed.
+pub fn document(resolved: &Resolved, mode: Mode) -> Value {
+    let plan = &resolved.plan;
+    json!({
+        "interface": plan.interface.name,
+        "mode": mode.name(),
+        "driver": resolved.driver,
+        "payload": plan.payload,
+        "header": plan.header,
+        "mtu": plan.payload.saturating_add(plan.header),
+    })
+}
+
+/// The document of `up`; without what was recovered nothing was changed.
+fn print_json(
+    out: &mut Output,
+    resolved: &Resolved,
+    mode: Mode,
+    recovered: Option<&[String]>,
+) -> io::Result<()> {
+    let mut value = document(resolved, mode);
+    value["dry_run"] = recovered.is_none().into();
+    value["remarks"] = recovered.unwrap_or_default().into();
+    out.json_of("rxlane.envelope-up/1", &value)
 }
 
 /// What would be done.
@@ -104,8 +141,8 @@ fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[St
     let title = format!("{name} has an envelope of {} bytes.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
     print(out, resolved, mode)?;
-    recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
-    item(out, "look", &format!("rxlane envelope status {}", quoted(&resolved.plan.interface.name)))?;
+    recovered.iter().try_for_each(|remark| item(out, "note", &printable(remark)))?;
+    item(out, "status", &format!("rxlane envelope status {}", quoted(&resolved.plan.interface.name)))?;
     item(out, "undo", &format!("rxlane envelope down {}", quoted(&resolved.plan.interface.name)))
 }
 

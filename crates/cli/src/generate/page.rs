@@ -141,7 +141,7 @@ fn apart(help: &str) -> (String, Codes) {
     }
 }
 
-/// Of `0 done, 1 there is none, 3 it takes root.`: a number from 0 to 3, larger than the one before, behind a comma or a full stop.
+/// Of `0 done, 1 there is none, 3 it requires root.`: a number from 0 to 3, larger than the one before, behind a comma or a full stop.
 fn codes(text: &str) -> Codes {
     let mut starts = Vec::new();
     let mut from = 0;

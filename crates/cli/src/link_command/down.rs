@@ -14,6 +14,9 @@ pub struct DownArguments {
     /// Name of the link.
     #[arg(value_name = "NAME")]
     name: String,
+    /// Print JSON (schema rxlane.link-down/1): the link as it was at its end.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -21,6 +24,10 @@ pub struct DownArguments {
 impl DownArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let last: Status = self.state.instances(Kind::Link)?.end(&self.name)?;
+        if self.json {
+            out.json(&status::document(status::DOWN, &last, None))?;
+            return Ok(Outcome::Success);
+        }
         writeln!(out, "{} is removed.", last.identity.name)?;
         status::counted(out, &last, None)?;
         Ok(Outcome::Success)

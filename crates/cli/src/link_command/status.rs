@@ -1,8 +1,8 @@
 //! `rxlane link status`.
 
 use super::{BAD, BOLD, GOOD, POOR, StateArguments, item};
-use crate::arguments::seconds;
-use crate::output::{CommandResult, Outcome, Output, complain};
+use crate::arguments::{responses, seconds};
+use crate::output::{CommandResult, Outcome, Output};
 use format::quoted;
 use format::{bit_rate, plural, printable, thousands};
 use link::status::{Identity, Status};
@@ -17,6 +17,9 @@ use std::time::Duration;
 /// Schema of the answer: fields are added, never renamed.
 const SCHEMA: &str = "rxlane.link/1";
 
+/// Schema of a link at its end, with the same fields.
+pub const DOWN: &str = "rxlane.link-down/1";
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, its process was killed, or does \
@@ -26,7 +29,7 @@ pub struct StatusArguments {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Time over which rates are taken, seconds; 0 for none.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     interval: Duration,
     /// Print JSON (schema rxlane.link/1).
     #[arg(long)]
@@ -54,9 +57,9 @@ impl StatusArguments {
     }
 
     fn one(&self, out: &mut Output, sockets: &Instances, name: &str) -> CommandResult {
-        let (status, rates) = self.look(sockets, name)?;
+        let (status, rates) = self.sample(sockets, name)?;
         if self.json {
-            out.json(&document(&status, rates))?;
+            out.json(&document(SCHEMA, &status, rates))?;
         } else {
             print(out, &status, rates)?;
         }
@@ -64,24 +67,10 @@ impl StatusArguments {
     }
 
     fn all(&self, out: &mut Output, sockets: &Instances) -> CommandResult {
-        let names = sockets.names()?;
-        let mut links = Vec::new();
-        let mut is_silent = false;
-        for name in names {
-            match self.look(sockets, &name) {
-                Ok(looked) => links.push(looked),
-                // It ended meanwhile.
-                Err(ControlError::None { .. }) => {}
-                // The others have an answer.
-                Err(error) if error.is_negative() => {
-                    is_silent = true;
-                    complain(&error.to_string());
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let (links, is_silent) = responses(sockets, |name| self.sample(sockets, name), |_| {})?;
         if self.json {
-            let links: Vec<Value> = links.iter().map(|(status, rates)| document(status, *rates)).collect();
+            let links: Vec<Value> =
+                links.iter().map(|(status, rates)| document(SCHEMA, status, *rates)).collect();
             out.json(&json!({"schema": SCHEMA, "links": links}))?;
         } else if links.is_empty() && !is_silent {
             writeln!(out, "There is no link in this network namespace.")?;
@@ -94,8 +83,8 @@ impl StatusArguments {
         Ok(if is_silent { Outcome::Negative } else { Outcome::Success })
     }
 
-    /// Looks twice, for the rates.
-    fn look(&self, sockets: &Instances, name: &str) -> Result<(Status, Option<Rates>), ControlError> {
+    /// A status, and the rates from one to the next.
+    fn sample(&self, sockets: &Instances, name: &str) -> Result<(Status, Option<Rates>), ControlError> {
         let first = sockets.ask::<Status>(name, "status")?;
         if self.interval.is_zero() {
             return Ok((first, None));
@@ -124,7 +113,8 @@ fn rates(first: &Status, second: &Status) -> Option<Rates> {
     Some((rate(|counted| counted.received), rate(|counted| counted.sent)))
 }
 
-fn document(status: &Status, rates: Option<Rates>) -> Value {
+/// A link by a schema.
+pub fn document(schema: &str, status: &Status, rates: Option<Rates>) -> Value {
     let identity = &status.identity;
     let way = |traffic: Traffic, rate: Option<Rate>| {
         json!({
@@ -141,7 +131,7 @@ fn document(status: &Status, rates: Option<Rates>) -> Value {
         .map(|(reason, frames)| json!({"reason": reason, "frames": frames}))
         .collect();
     json!({
-        "schema": SCHEMA,
+        "schema": schema,
         "name": identity.name,
         "parent": identity.parent,
         "encapsulation": identity.encapsulation,
@@ -221,39 +211,32 @@ pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
 fn notes(out: &mut Output, status: &Status, present: &str) -> io::Result<()> {
     let identity = &status.identity;
     let parent = printable(&identity.parent);
-    if status.interface_up == Some(false) {
-        let mark = out.styled(POOR, "note");
-        item(
-            out,
+    let needed = identity.needed_parent_mtu;
+    let notes = [
+        (
+            status.interface_up == Some(false),
             "interface",
-            &format!(
-                "{mark}: it was set down: `ip link set {quoted_present} up`",
-                quoted_present = quoted(present)
-            ),
-        )?;
-    }
-    if status.counted.drops.contains_key(Dropped::XdpFrame.word()) {
-        let mark = out.styled(POOR, "note");
-        let text = format!(
-            "{mark}: frames are longer than its XDP sockets have room for, since MTUs were raised when it was up: end it and \
-             bring it up again, or without `--io af-xdp`"
-        );
-        item(out, "interface", &text)?;
-    }
-    if status.parent_mtu < identity.needed_parent_mtu {
-        let mark = out.styled(POOR, "note");
-        let needed = identity.needed_parent_mtu;
-        item(
-            out,
+            format!("it was set down: `ip link set {} up`", quoted(present)),
+        ),
+        (
+            status.counted.drops.contains_key(Dropped::XdpFrame.word()),
+            "interface",
+            "frames are longer than its XDP sockets have room for, since MTUs were raised when it was up: end it and bring it \
+             up again, or without `--io af-xdp`"
+                .to_owned(),
+        ),
+        (
+            status.parent_mtu < needed,
             "parent",
-            &format!("{mark}: packets of {} bytes need an MTU of {needed} of {parent}", identity.mtu),
-        )?;
-    }
-    if !status.parent_works {
-        let mark = out.styled(POOR, "note");
-        item(out, "parent", &format!("{mark}: {parent} is down or has no carrier"))?;
-    }
-    Ok(())
+            format!("packets of {} bytes need an MTU of {needed} of {parent}", identity.mtu),
+        ),
+        (!status.parent_works, "parent", format!("{parent} is down or has no carrier")),
+    ];
+    let mark = out.styled(POOR, "note");
+    notes
+        .iter()
+        .filter(|(applies, ..)| *applies)
+        .try_for_each(|(_, name, text)| item(out, name, &format!("{mark}: {text}")))
 }
 
 fn path_of(identity: &Identity) -> String {

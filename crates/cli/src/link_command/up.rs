@@ -1,7 +1,9 @@
 //! `rxlane link up`.
 
 use super::parent::Opinion;
+use super::status::{DOWN, document};
 use super::{BOLD, LineArguments, MeansArguments, POOR, StateArguments, item, status};
+use crate::arguments::address;
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
@@ -14,6 +16,7 @@ use link::frame_size::needed_mtu;
 use link::framing::{Form, Framing};
 use link::running::{Ended, Event, Request, Running, check_name, find_parent, mtu_of};
 use link::status::Status;
+use serde_json::json;
 use service::Kind;
 use service::daemon::Ready;
 use service::log::Log;
@@ -22,12 +25,15 @@ use service::signals::{HangUp, end_requests};
 use std::io::{self, Write};
 use std::net::IpAddr;
 
+/// Schema of a link that came up, or would: fields are added, never renamed.
+const SCHEMA: &str = "rxlane.link-up/1";
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 The interface is there as long as the command runs; SIGTERM, SIGINT, SIGHUP or `rxlane link down NAME` ends it. With --daemon the \
 command returns when the interface is up, and a daemon has it in the background until `rxlane link down NAME`. With tags alone it is a TAP device with Ethernet frames and the parent's MAC address, with PPPoE a TUN device with IP packets. With tags \
 the parent is promiscuous meanwhile, since cards filter VLANs that nobody registered.\n\n\
-Exit codes: 0 ended because somebody asked for it, 1 the name is taken, packets do not fit the parent, or the parent went \
+Exit codes: 0 ended on request, 1 the name is taken, packets do not fit the parent, or the parent went \
 away, or the line or its XDP queue is another link's, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
 Examples:\n  \
 rxlane link up eth0 --ifname sub0 --encap ad:100,q:200 --address 10.0.0.1/24\n  \
@@ -53,6 +59,9 @@ pub struct UpArguments {
     /// Show what would be done, and do nothing.
     #[arg(long, conflicts_with = "daemon")]
     dry_run: bool,
+    /// Print JSON, a line for each document: rxlane.link-up/1 and, at the end in the foreground, rxlane.link-down/1.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     daemon: DaemonArguments,
     #[command(flatten)]
@@ -90,6 +99,25 @@ impl UpArguments {
             complain(why);
             return Ok(Outcome::Negative);
         }
+        let needed = needed_mtu(mtu, &request.encapsulation);
+        if self.json {
+            out.json_of(
+                SCHEMA,
+                &json!({
+                    "dry_run": true,
+                    "name": request.name,
+                    "parent": request.parent,
+                    "encapsulation": request.encapsulation.to_string(),
+                    "interface": match framing.form() { Form::Frames => "tap", Form::Packets => "tun" },
+                    "mtu": mtu,
+                    "datapath": request.means.word(),
+                    "addresses": request.addresses.iter().map(Address::to_string).collect::<Vec<_>>(),
+                    "needed_parent_mtu": needed,
+                    "notes": opinion.notes,
+                }),
+            )?;
+            return Ok(Outcome::Success);
+        }
         let title = format!(
             "{} would come up over {}; nothing is changed now.",
             printable(&request.name),
@@ -105,7 +133,6 @@ impl UpArguments {
         for address in &request.addresses {
             item(out, "address", &address.to_string())?;
         }
-        let needed = needed_mtu(mtu, &request.encapsulation);
         item(out, "parent", &format!("needs an MTU of {needed} for these packets"))?;
         notes(out, &opinion.notes)?;
         Ok(Outcome::Success)
@@ -123,22 +150,41 @@ impl UpArguments {
         }
         let up = Running::up(request, &links, stop, ask);
         let mut running = up?;
-        let said = started(out, &running.status(), self.daemon.is_daemon());
-        unread(said.and_then(|()| notes(out, &opinion.notes)).and_then(|()| out.flush()))?;
+        let status = running.status();
+        let printed = if self.json {
+            let mut value = document(SCHEMA, &status, None);
+            value["dry_run"] = false.into();
+            value["notes"] = opinion.notes.into();
+            out.json_line(&value)
+        } else {
+            started(out, &status, self.daemon.is_daemon()).and_then(|()| notes(out, &opinion.notes))
+        };
+        unread(printed.and_then(|()| out.flush()))?;
+        // What a daemon reports later is for its log.
+        let is_json = self.json && !self.daemon.is_daemon();
         let mut lines = background::lines("the link")?;
         if let Some(leaving) = leaving {
             background::leave(leaving, Ready::Up, &mut lines, out, log)?;
         }
-        // Who is not there need not be told.
+        // Without a service manager there is none to notify.
         let _ = notify::ready(&format!("{} is up", request.name));
         let mark = out.styled(POOR, "note");
-        let ended = running
-            .run(&mut |event| lines.write(format!("{mark}: {}\n", printable(&happened(request, event)))));
+        let ended = running.run(&mut |event| {
+            let text = happened(request, event);
+            lines.write(match is_json {
+                true => format!("{}\n", json!({"note": text})),
+                false => format!("{mark}: {}\n", printable(&text)),
+            });
+        });
         let _ = notify::stopping();
         let status = running.down();
         let is_heard = lines.finish();
         if is_heard {
-            unread(over(out, &status, ended.as_ref().ok().copied()).and_then(|()| out.flush()))?;
+            let printed = match is_json {
+                true => out.json_line(&document(DOWN, &status, None)),
+                false => over(out, &status, ended.as_ref().ok().copied()),
+            };
+            unread(printed.and_then(|()| out.flush()))?;
         } else if self.daemon.is_daemon() {
             // The log takes nothing any more, and would hold up what is said on standard error, too.
             std::process::exit(match ended {
@@ -180,9 +226,8 @@ impl UpArguments {
 
 /// An address that another station can have.
 fn peer(text: &str) -> Result<IpAddr, String> {
-    let address =
-        text.parse().map_err(|_| format!("`{text}` is no address such as 10.0.0.2 or 2001:db8::2"))?;
-    station(address).map_err(|error| error.to_string())
+    let peer = address("10.0.0.2 or 2001:db8::2")(text)?;
+    station(peer).map_err(|error| error.to_string())
 }
 
 fn outcome(ended: Ended, request: &Request) -> Outcome {
@@ -214,7 +259,7 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     if in_background {
         item(out, "daemon", &format!("process {}", identity.pid))?;
     }
-    item(out, "look", &format!("rxlane link status {}", quoted(&identity.name)))?;
+    item(out, "status", &format!("rxlane link status {}", quoted(&identity.name)))?;
     let interrupt = if in_background { "" } else { ", or SIGINT" };
     item(out, "end", &format!("rxlane link down {}{interrupt}", quoted(&identity.name)))
 }

@@ -58,7 +58,7 @@ impl Iterator for Frames {
         let link = if frame.link_type() == LinkType::Ethernet { Link::Ethernet } else { Link::Ip };
         let seen = dissect(link, frame.data, frame.wire_len as usize);
         let flow = seen.flow().map_or(0, |flow| {
-            let mix = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+            let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
             (flow.bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
         });
         let queue = match &self.receiver {

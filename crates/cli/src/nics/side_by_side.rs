@@ -1,8 +1,9 @@
 //! `rxlane nics NAME NAME…`: several devices side by side, or below one another where the terminal is narrow.
 
-use super::{HEAD, QUIET, cell, paragraph, wrap};
+use super::{HEAD, QUIET, cell, paragraph};
 use crate::output::Output;
 use anstyle::Style;
+use format::wrapped;
 use nic::Profile;
 use nic::{Key, Stage};
 use std::io::{self, Write};
@@ -47,8 +48,8 @@ fn columns(out: &mut Output, profiles: &[Profile], room: usize, keys: &[Key]) ->
 }
 
 fn row(out: &mut Output, label: &str, cells: Vec<String>, room: usize, style: Style) -> io::Result<()> {
-    let label: Vec<String> = wrap(label, LABEL - 3);
-    let cells: Vec<Vec<String>> = cells.iter().map(|cell| wrap(&breakable(cell, room), room)).collect();
+    let label: Vec<String> = wrapped(label, LABEL - 3);
+    let cells: Vec<Vec<String>> = cells.iter().map(|cell| wrapped(&breakable(cell, room), room)).collect();
     let lines = cells.iter().map(Vec::len).max().unwrap_or_default().max(label.len());
     for number in 0..lines {
         let label = label.get(number).map_or("", String::as_str);

@@ -3,7 +3,7 @@
 mod admission;
 mod json;
 
-use super::{HEAD, QUIET, paragraph, table, wrap};
+use super::{HEAD, QUIET, paragraph, table};
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
 use nic::Profile;
@@ -101,14 +101,10 @@ fn feature(out: &mut Output, profile: &Profile, row: &Row) -> io::Result<()> {
 
 fn decision(out: &mut Output, profile: &Profile, label: &str, decision: &Decision) -> io::Result<()> {
     let word = decision.verdict.word();
-    let room = out.width().saturating_sub(LABEL + WORD + 2).max(20);
-    for (number, line) in wrap(&why(profile, decision), room).iter().enumerate() {
-        let (label, word) = if number == 0 { (label, word) } else { ("", "") };
-        let padding = " ".repeat(WORD.saturating_sub(word.len()));
-        let word = out.styled(colour(decision.verdict), word);
-        writeln!(out, "  {label:<LABEL$}{word}{padding}{line}")?;
-    }
-    Ok(())
+    let padding = " ".repeat(WORD.saturating_sub(word.len()));
+    let word = out.styled(colour(decision.verdict), word);
+    let lead = format!("  {label:<LABEL$}{word}{padding}");
+    out.hanging(&lead, LABEL + WORD + 2, &why(profile, decision), Style::new())
 }
 
 fn colour(verdict: Verdict) -> Style {

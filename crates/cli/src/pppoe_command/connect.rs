@@ -32,7 +32,7 @@ concentrator gets a PADT, and interface, routes and name servers are as before. 
 SIGUSR2 and SIGALRM, which scripts for pppd send, change nothing, and the log has a note.\n\n\
 With --daemon the command returns when a session is open, or the first try has failed, whatever came first. After a failure the process \
 goes on trying in the background (`rxlane pppoe status IFNAME` shows it), unless --reconnect=false.\n\n\
-Exit codes: 0 ended because somebody asked for it; with --daemon a session is open. 1 the name is taken, packets of --mtu do not fit, a \
+Exit codes: 0 ended on request; with --daemon a session is open. 1 the name is taken, packets of --mtu do not fit, a \
 session or try ended and --reconnect=false, the interface with the line went away, or somebody deleted that of the session; with --daemon \
 the first try failed. 2 wrong usage. 3 a privilege or the kernel's TUN driver is missing.\n\n\
 Examples:\n  \
@@ -60,7 +60,7 @@ impl ConnectArguments {
         if self.dry_run {
             return self.plan(out, &options);
         }
-        // Before the concentrator is asked for a session, which may end another one of the same user.
+        // Before the concentrator gets a request, which may end another one of the same user.
         super::expect_privilege("a session")?;
         if self.daemon.is_caller() {
             self.daemon.expect_no_manager("the session")?;
@@ -154,14 +154,14 @@ impl ConnectArguments {
         // Before there is any thread: one that gets no memory ends the process.
         memory::expect(memory::BEGINNING)?;
         let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
-        let asked = ask.try_clone()?;
+        let requests = ask.try_clone()?;
         let unheeded =
             |name: &str| complain(&format!("{name} changes nothing here; SIGTERM ends the session"));
         report_others(unheeded).map_err(no_signals)?;
         let name = start.request.name.clone();
         let leaving = self.daemon.prepare(&name, &ask)?;
         let sockets = self.state.instances(Kind::Session)?;
-        let connection = Connection::begin(start, &sockets, stop, asked)?;
+        let connection = Connection::begin(start, &sockets, stop, requests)?;
         let mut speaker = Speaker {
             out,
             name,
@@ -196,7 +196,7 @@ struct Speaker<'a> {
     log: &'a mut Option<Log>,
     ask: UnixStream,
     is_ready: bool,
-    /// Why the background could not be gone to.
+    /// Why it could not go to the background.
     failure: Option<anyhow::Error>,
 }
 
@@ -210,7 +210,7 @@ impl Speaker<'_> {
         self.lines.write(said);
         let left = match event {
             Event::Open(_) if !std::mem::replace(&mut self.is_ready, true) => {
-                // Who is not there need not be told.
+                // Without a service manager there is none to notify.
                 let _ = notify::ready(&format!("{} is open", self.name));
                 self.leave(Ready::Up, Some(event))
             }
@@ -227,7 +227,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// Goes to the background, if that was wanted; with this for the log.
+    /// Goes to the background, if that was requested; with this for the log.
     fn leave(&mut self, ready: Ready, opened: Option<&Event>) -> anyhow::Result<()> {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
         background::leave(leaving, ready, &mut self.lines, self.out, self.log)?;
@@ -288,7 +288,7 @@ impl Speaker<'_> {
                     let title = match self.is_ready {
                         true => format!("{name} is disconnected."),
                         false => {
-                            format!("{name} is over: somebody asked for the end before a session was open.")
+                            format!("{name} is over: its end was requested before a session was open.")
                         }
                     };
                     let title = self.out.styled(BOLD, title);
@@ -346,7 +346,7 @@ fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<
     if known == Known::Before {
         return Ok(());
     }
-    item(out, "look", &format!("rxlane pppoe status {}", quoted(&status.interface)))?;
+    item(out, "status", &format!("rxlane pppoe status {}", quoted(&status.interface)))?;
     let interrupt = if known == Known::Here { ", or SIGINT" } else { "" };
     item(out, "end", &format!("rxlane pppoe disconnect {}{interrupt}", quoted(&status.interface)))
 }

@@ -1,6 +1,7 @@
 //! `rxlane pppoe disconnect`.
 
 use super::{StateArguments, expect_interface, status};
+use crate::arguments::address;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::status::SessionStatus;
@@ -8,9 +9,10 @@ use concentrator::{ConcentratorStatus, Disconnected};
 use format::plural;
 use format::quoted;
 use link::error::Error;
+use serde_json::{Value, json};
 use service::Kind;
 use service::control::ControlError;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -19,7 +21,7 @@ use std::time::Duration;
 /// The longest name of a user, bytes (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
 
-/// How long people wait without being told for what.
+/// How long people wait without a word on what for.
 const SILENCE: Duration = Duration::from_secs(2);
 
 const USAGE: &str = "\
@@ -48,6 +50,9 @@ pub struct DisconnectArguments {
     concentrator: Option<String>,
     #[command(flatten)]
     which: Which,
+    /// Print JSON (schema rxlane.pppoe-disconnect/1).
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -63,7 +68,7 @@ struct Which {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// The session that has an address, or to which it is routed.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address::<IpAddr>("10.0.0.2 or 2001:db8::2"))]
     address: Option<IpAddr>,
     /// All sessions of a MAC address.
     #[arg(long, value_name = "MAC")]
@@ -119,12 +124,25 @@ impl DisconnectArguments {
         }
     }
 
+    /// What ended: `value` with --json, else as `print` does.
+    fn show(
+        &self,
+        out: &mut Output,
+        value: &Value,
+        print: impl FnOnce(&mut Output) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.json { out.json_of("rxlane.pppoe-disconnect/1", value) } else { print(out) }
+    }
+
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
         let sockets = self.state.instances(Kind::Concentrator)?;
         let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
         let last = telling(&what, || sockets.end::<ConcentratorStatus>(interface))?;
-        let sessions = plural(last.count as u64, "session");
-        writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
+        let value = json!({"concentrator": last.parent, "sessions": last.count});
+        self.show(out, &value, |out| {
+            let sessions = plural(last.count as u64, "session");
+            writeln!(out, "{} is served no more; {sessions} ended.", last.parent)
+        })?;
         Ok(Outcome::Success)
     }
 
@@ -144,7 +162,10 @@ impl DisconnectArguments {
                 Ok(Outcome::Negative)
             }
             Some(sessions) => {
-                writeln!(out, "{}: end requested.", plural(sessions as u64, "session"))?;
+                let value = json!({"concentrator": interface, "sessions": sessions});
+                self.show(out, &value, |out| {
+                    writeln!(out, "{}: end requested.", plural(sessions as u64, "session"))
+                })?;
                 Ok(Outcome::Success)
             }
             None => {
@@ -165,8 +186,11 @@ impl DisconnectArguments {
         );
         match telling(&what, || sockets.end::<SessionStatus>(name)) {
             Ok(last) => {
-                writeln!(out, "{} is disconnected.", last.interface)?;
-                status::traffic(out, &last)?;
+                let value = json!({"interface": last.interface, "sessions": 1, "last": last});
+                self.show(out, &value, |out| {
+                    writeln!(out, "{} is disconnected.", last.interface)?;
+                    status::traffic(out, &last)
+                })?;
                 Ok(Outcome::Success)
             }
             Err(error) => {

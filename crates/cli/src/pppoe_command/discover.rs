@@ -56,12 +56,12 @@ impl DiscoverArguments {
             service: self.service.as_bytes().to_vec(),
             max_payload: Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
         };
-        let wanted = host::Config {
+        let config = host::Config {
             service: question.service.clone(),
             max_payload: self.max_payload,
             ..host::Config::default()
         };
-        wanted.check().map_err(|error| anyhow!("--service: {error}"))?;
+        config.check().map_err(|error| anyhow!("--service: {error}"))?;
         let time = Duration::from_secs(self.seconds);
         let probe = probe::run(&parent, vlans, question, time, &mut random)?;
         let report = Report::new(&self, &parent, vlans, &probe);

@@ -13,7 +13,7 @@ mod sessions;
 mod status;
 mod subscribers_file;
 
-use crate::arguments::StateArguments;
+use crate::arguments::{StateArguments, responses};
 use crate::link_command::{item, workers};
 use crate::output::{BOLD, CommandResult, GOOD, Lacks, Output, POOR, complain};
 use anyhow::{Context, anyhow};
@@ -108,30 +108,13 @@ impl PppoeArguments {
 }
 
 impl StateArguments {
-    /// What all of a kind in this network namespace say of themselves, and whether one that lives says nothing, which is told.
+    /// The status of all of a kind in this network namespace, and whether one that lives does not answer, which is reported.
     fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<(Vec<T>, bool), Error> {
         let sockets = self.instances(kind)?;
-        let (mut all, mut is_silent) = (Vec::new(), false);
-        for name in sockets.names()? {
-            match sockets.ask(&name, "status") {
-                Ok(status) => all.push(status),
-                // It ended meanwhile.
-                Err(ControlError::None { .. }) => {}
-                // The others have an answer.
-                Err(error) if error.is_negative() => {
-                    is_silent = true;
-                    if matches!(error, ControlError::Killed { .. }) {
-                        self.put_back();
-                    }
-                    complain(&error.to_string());
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok((all, is_silent))
+        Ok(responses(&sockets, |name| sockets.ask(name, "status"), |_| self.put_back())?)
     }
 
-    /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told. Behind `naming` stands
+    /// The interface that is served, where it is one; `None`: none is, or none answers, which was reported. Behind `naming` stands
     /// the name of one.
     fn only_served(&self, naming: &str) -> anyhow::Result<Option<String>> {
         let (mut served, is_silent) = self.all::<ConcentratorStatus>(Kind::Concentrator)?;
@@ -156,7 +139,7 @@ impl StateArguments {
         answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
     }
 
-    /// Puts back the name servers that a killed process could not, and tells it.
+    /// Puts back the name servers that a killed process could not, and reports it.
     fn put_back(&self) {
         match Place::of_machine(self.folder().path()).recover() {
             Ok(None) => {}

@@ -1,4 +1,4 @@
-//! What `rxlane pppoe connect` is told: options of the command line, which a file of configuration (TOML) has by the same names. They
+//! Options of `rxlane pppoe connect`: those of the command line, which a file of configuration (TOML) has by the same names. They
 //! are stated once: what stands in a file becomes arguments.
 
 use super::password::PasswordSource;
@@ -80,7 +80,7 @@ pub struct Options {
     /// Whether to try again after a failure, and to come back after an end [default: true].
     #[arg(long, value_name = "BOOL")]
     pub reconnect: Option<bool>,
-    /// Seconds of silence after which the other end is asked whether it lives [default: 20].
+    /// Seconds of silence after which the other end is sent an echo [default: 20].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub echo_interval: Option<u16>,
     /// Questions without an answer after which it is dead [default: 3].
@@ -144,13 +144,13 @@ pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result
         let argument = argument(key, &command).map_err(failed)?;
         let value = text_of(value, argument).map_err(|why| failed(format!("{key}: expected {why}")))?;
         checked(&value, argument, &command).map_err(|why| failed(format!("{key}: {why}")))?;
-        // A file is beside the one that names it, unless it says where.
+        // A file is in the folder of the one that names it, unless it says where.
         let is_file = ["password_file", "up_script", "down_script"].contains(&argument.get_id().as_str());
-        let beside = path.parent().filter(|_| is_file).unwrap_or(Path::new(""));
+        let folder = path.parent().filter(|_| is_file).unwrap_or(Path::new(""));
         if !given(argument) {
             let name = argument.get_long().map_or(String::new(), |name| format!("--{name}="));
             let mut whole = OsString::from(name);
-            whole.push(beside.join(value));
+            whole.push(folder.join(value));
             arguments.push(whole);
         }
     }
@@ -243,7 +243,7 @@ impl Options {
         PasswordSource::of(self.user.as_deref(), self.password_file.as_deref())
     }
 
-    /// What is wanted of the concentrator.
+    /// What is requested of the concentrator.
     pub fn client(&self, secret: Vec<u8>) -> anyhow::Result<Config> {
         let (ipv4, ipv6) = (self.ipv4.unwrap_or(true), self.ipv6.unwrap_or(true));
         if !ipv4 && !ipv6 {

@@ -125,7 +125,7 @@ impl Hidden {
         for signal in ENDS {
             let (mut came, ring) = UnixStream::pair()?;
             let before = before.clone();
-            // With the last sender gone it ends, and nothing has come.
+            // Without a sender it ends, and nothing has come.
             let end = move || {
                 if matches!(came.read(&mut [0]), Ok(1)) {
                     let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);

@@ -5,6 +5,7 @@ use super::options::Auth;
 use super::prose;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, item, workers};
+use crate::arguments::address;
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
@@ -42,7 +43,7 @@ use std::time::Duration;
 One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
 the end, and subscribers get a PADT. SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
 notice.\n\n\
-Exit codes: 0 ended because somebody asked for it, or another process goes on, 1 another one serves the interface or begins to, it went away, \
+Exit codes: 0 ended on request, or another process goes on, 1 another one serves the interface or begins to, it went away, \
 packets of --mtu do not fit, or a takeover came to nothing and it could not go on, 2 wrong usage or secrets, 3 a privilege or the kernel's \
 TUN driver is missing.\n\n\
 Examples:\n  \
@@ -62,13 +63,13 @@ pub struct ServeArguments {
     #[arg(long, value_enum, value_delimiter = ',')]
     auth: Option<Vec<Auth>>,
     /// Own IPv4 address, the gateway of all subscribers.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address::<Ipv4Addr>("10.0.0.1"))]
     local: Option<Ipv4Addr>,
     /// Addresses for subscribers; may be given several times. The own one may be among them, and is given to nobody.
     #[arg(long, value_name = "FIRST-LAST", requires = "local")]
     pool: Vec<Range>,
     /// Name servers for subscribers, two at most.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address::<Ipv4Addr>("10.0.0.1"))]
     dns: Vec<Ipv4Addr>,
     /// IPv6 network of which each link gets a prefix of 64 bits.
     #[arg(long, value_name = "PREFIX/BITS")]
@@ -115,7 +116,7 @@ pub struct ServeArguments {
     /// The same of all together.
     #[arg(long, value_name = "RATE[:BURST]", default_value_t = Rates::DEFAULT.port)]
     total_rate: Rate,
-    /// Seconds of silence after which a subscriber is asked whether it lives.
+    /// Seconds of silence after which a subscriber is sent an echo.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=3600))]
     echo_interval: u16,
     /// Questions without an answer after which it is dead.
@@ -322,7 +323,7 @@ impl ServeArguments {
             }
             speaker.note(format!("{error:#}; this process serves all the same"));
         }
-        // Who is not there need not be told.
+        // Without a service manager there is none to notify.
         let _ = notify::ready(&format!("serves {}", self.interface));
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify::stopping();
@@ -369,7 +370,7 @@ impl ServeArguments {
         }
     }
 
-    /// Goes to the background, if that was wanted.
+    /// Goes to the background, if that was requested.
     fn leave(
         &self,
         leaving: Option<Leaving>,
@@ -382,7 +383,7 @@ impl ServeArguments {
         speaker.leave(leaving, out, log)?;
         let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
         let interface = printable(&self.interface);
-        speaker.voice.tell(format!("{} serves {interface}{sessions}.\n", self.name));
+        speaker.voice.say(format!("{} serves {interface}{sessions}.\n", self.name));
         // The log begins with what was said on the terminal alone, as why sessions were not taken over.
         let early = speaker.early.take().unwrap_or_default();
         early.into_iter().for_each(|said| speaker.note(said));
@@ -399,7 +400,7 @@ impl ServeArguments {
         if self.takeover {
             item(out, "sessions", &taken_over(restored))?;
         }
-        item(out, "look", &format!("rxlane pppoe sessions {}", quoted(&self.interface)))?;
+        item(out, "status", &format!("rxlane pppoe sessions {}", quoted(&self.interface)))?;
         item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", quoted(&self.interface)))
     }
 
@@ -517,7 +518,7 @@ impl Voice {
         with(lines, mark)
     }
 
-    fn tell(&self, line: String) {
+    fn say(&self, line: String) {
         self.with(|lines, _| lines.iter().for_each(|lines| lines.write(line.clone())));
     }
 

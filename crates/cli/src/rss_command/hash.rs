@@ -417,7 +417,7 @@ impl WorkedOut {
         let shape = self.table.shape();
         line(out, "table", format!("{} entries {}", shape.entries(), self.table_from))?;
         let entry = match (self.entry, shape.index_bits()) {
-            (None, _) => "none: the table is not asked".to_owned(),
+            (None, _) => "none: the table is not read".to_owned(),
             (Some(entry), Some(bits)) => {
                 format!("{entry} of {} (the low {bits} bits of the hash)", shape.entries())
             }

@@ -7,6 +7,7 @@ use super::{
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use crate::physical;
+use anstyle::Style;
 use format::{printable, quoted, thousands};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct CheckArguments {
     #[command(flatten)]
     request: SteeringArguments,
     /// Time to look at counters and traffic, seconds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.0, 3600.0))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "3", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     /// Print JSON (schema rxlane.steer-check/1).
     #[arg(long)]
@@ -159,14 +160,8 @@ fn facts(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
             Level::Stops => 2,
             Level::Unknown => 1,
         };
-        let room = out.width().saturating_sub(2 + 12 + 6);
-        for (place, line) in format::wrapped(&printable(&fact.text), room).iter().enumerate() {
-            if place == 0 {
-                writeln!(out, "  {:12}{word}{:pad$}{line}", fact.about, "", pad = 6 - plain)?;
-            } else {
-                writeln!(out, "  {:18}{line}", "")?;
-            }
-        }
+        let lead = format!("  {:12}{word}{:pad$}", fact.about, "", pad = 6 - plain);
+        out.hanging(&lead, 20, &printable(&fact.text), Style::new())?;
         if let Some(from) = fact.from.as_ref().filter(|_| verbose) {
             let from = out.styled(QUIET, printable(from));
             writeln!(out, "  {:18}{from}", "")?;
@@ -245,14 +240,8 @@ fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
         let steered = format!("{:7}", if row.selected { "yes" } else { "-" });
         let steered = if row.selected { out.styled(GOOD, steered) } else { steered };
         let text = printable(&format!("{spread:<4}{}", row.why));
-        let room = out.width().saturating_sub(30);
-        for (place, line) in format::wrapped(&text, room).iter().enumerate() {
-            if place == 0 {
-                writeln!(out, "  {:6}  {steered}   {:>7}   {line}", row.class, percent(row.share))?;
-            } else {
-                writeln!(out, "  {:28}    {line}", "")?;
-            }
-        }
+        let lead = format!("  {:6}  {steered}   {:>7}   ", row.class, percent(row.share));
+        out.hanging(&lead, 30, &text, Style::new())?;
     }
     Ok(())
 }

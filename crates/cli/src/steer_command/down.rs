@@ -79,5 +79,5 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
 }
 
 fn remarks(out: &mut Output, down: &Down) -> io::Result<()> {
-    down.remarks.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))
+    down.remarks.iter().try_for_each(|remark| item(out, "note", &printable(remark)))
 }

@@ -21,7 +21,7 @@ pub struct StatusArguments {
     #[arg(value_name = "INTERFACE")]
     interface: Option<String>,
     /// Time over which rates are taken, seconds; 0 for totals alone.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     interval: Duration,
     /// Print JSON (schema rxlane.steer/1; without INTERFACE a list under `interfaces`).
     #[arg(long)]
@@ -162,10 +162,7 @@ fn reasons(out: &mut Output, status: &Status) -> io::Result<()> {
         writeln!(out, "  {:<16} {:>13} {:>14}", row.reason, thousands(row.frames), rate(row.per_second))?;
     }
     if !none.is_empty() {
-        for line in format::wrapped(&format!("none: {}", none.join(", ")), out.width().saturating_sub(2)) {
-            let line = out.styled(QUIET, line);
-            writeln!(out, "  {line}")?;
-        }
+        out.hanging("  ", 2, &format!("none: {}", none.join(", ")), QUIET)?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ pub fn in_foreground(
     let manner = Options { foreground: true, stop };
     let (attachment, stayed) = stay(attachment, task, records, manner, ready, &mut moved);
     let out = out.into_inner();
-    // The service manager may be gone.
+    // The service manager may have ended.
     let _ = notify::stopping();
     let taken = steer::down::down_own(attachment, records);
     stayed?;

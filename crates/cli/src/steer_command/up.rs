@@ -5,6 +5,7 @@ use super::{BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, it
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use format::{printable, quoted, thousands};
+use serde_json::json;
 use service::memory;
 use service::signals::Interrupted;
 use std::io::{self, Write};
@@ -51,8 +52,11 @@ pub struct UpArguments {
     /// Show exactly what would be done, and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Print JSON (schema rxlane.steer-up/1).
+    #[arg(long, conflicts_with = "foreground")]
+    json: bool,
     /// Time to look at counters and traffic before, seconds; 0 for not at all.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     #[command(flatten)]
     state: StateArguments,
@@ -78,7 +82,7 @@ impl UpArguments {
         memory::expect(2 * memory::BEGINNING)?;
         let manner = Options { queue_size: self.queue_size, symmetric: self.symmetric };
         let records = self.state.records();
-        // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
+        // A dry run changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = self
             .request
@@ -95,7 +99,10 @@ impl UpArguments {
             .into());
         }
         if self.dry_run {
-            self.print_plan(out, &resolved)?;
+            match self.json {
+                true => self.print_json(out, &resolved, resolved.plan.mode, &[], &[], None)?,
+                false => self.print_plan(out, &resolved)?,
+            }
             return Ok(Outcome::Success);
         }
         // From here on the machine is changed, and a signal that ended this process would leave it so.
@@ -133,11 +140,12 @@ impl UpArguments {
         if let Some(signal) = interrupted.by() {
             return taken_back(out, done.attachment, &records, signal);
         }
-        let printed = self
-            .print_done(out, &resolved, (done.mode, &done.changed, &recovered), keeper)
-            .and_then(|()| out.flush());
-        match printed {
-            // Who reads no further has not asked for an end.
+        let printed = match self.json {
+            true => self.print_json(out, &resolved, done.mode, &done.changed, &recovered, keeper),
+            false => self.print_done(out, &resolved, (done.mode, &done.changed, &recovered), keeper),
+        };
+        match printed.and_then(|()| out.flush()) {
+            // A reader that closed the pipe has not requested an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 down(done.attachment, &records)?;
                 return Err(error.into());
@@ -148,6 +156,37 @@ impl UpArguments {
             Some(signal) => taken_back(out, done.attachment, &records, signal),
             None => Ok(Outcome::Success),
         }
+    }
+
+    /// What is steered, or with --dry-run would be. Fields are added, never renamed.
+    fn print_json(
+        &self,
+        out: &mut Output,
+        resolved: &Resolved,
+        mode: Mode,
+        changed: &[(String, String)],
+        recovered: &[String],
+        daemon: Option<u32>,
+    ) -> io::Result<()> {
+        let (check, plan) = (&resolved.check, &resolved.plan);
+        let changed = changed.iter().map(|(command, former)| json!({"command": command, "before": former}));
+        let value = json!({
+            "interface": plan.interface.name,
+            "dry_run": self.dry_run,
+            "mode": mode.name(),
+            "classes": classes::of_bits(plan.settings.classes),
+            "queue_size": self.queue_size,
+            "symmetric": self.symmetric,
+            "targets": check.targets,
+            "left_out": check.left_out,
+            "settings": resolved.settings.iter().map(|setting| setting.to_string()).collect::<Vec<_>>(),
+            "changed": changed.collect::<Vec<_>>(),
+            "pid": daemon,
+            "rebalance": self.rebalance,
+            "metrics": self.metrics,
+            "remarks": check.remarks.iter().chain(recovered).collect::<Vec<_>>(),
+        });
+        out.json_of("rxlane.steer-up/1", &value)
     }
 
     fn print_plan(&self, out: &mut Output, resolved: &Resolved) -> io::Result<()> {
@@ -224,12 +263,12 @@ impl UpArguments {
         writeln!(out, "{}", out.styled(GOOD, format!("{name} is steered in {} mode.", mode)))?;
         item(out, "classes", &classes::of_bits(plan.settings.classes).join(", "))?;
         let targets: Vec<u32> = check.targets.iter().map(|row| row.cpu).collect();
-        let spared: Vec<u32> = check.left_out.iter().map(|row| row.cpu).collect();
-        let spared = match (&spared[..], check.left_out.first()) {
-            ([_, ..], Some(first)) => format!("; not {} ({})", cpus(&spared), first.why),
+        let excluded: Vec<u32> = check.left_out.iter().map(|row| row.cpu).collect();
+        let excluded = match (&excluded[..], check.left_out.first()) {
+            ([_, ..], Some(first)) => format!("; not {} ({})", cpus(&excluded), first.why),
             _ => String::new(),
         };
-        item(out, "to", &format!("{}{spared}", cpus(&targets)))?;
+        item(out, "to", &format!("{}{excluded}", cpus(&targets)))?;
         for fact in &check.facts {
             if fact.about == "attaching" || matches!(fact.level, Level::Note) && fact.about != "driver" {
                 fact_line(out, fact)?;
@@ -250,9 +289,9 @@ impl UpArguments {
             item(out, "shares", text)?;
         }
         for remark in check.remarks.iter().chain(recovered) {
-            item(out, "remark", &printable(remark))?;
+            item(out, "note", &printable(remark))?;
         }
-        item(out, "look", &format!("rxlane steer status {}", quoted(&resolved.plan.interface.name)))?;
+        item(out, "status", &format!("rxlane steer status {}", quoted(&resolved.plan.interface.name)))?;
         item(out, "undo", &format!("rxlane steer down {}", quoted(&resolved.plan.interface.name)))
     }
 }

@@ -39,7 +39,7 @@ pub struct TopArguments {
     #[arg(value_name = "INTERFACE")]
     interface: String,
     /// Time between two samples, seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds(SHORTEST.as_secs_f64(), LONGEST.as_secs_f64()))]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "1", value_parser = seconds(SHORTEST.as_secs_f64(), LONGEST.as_secs_f64()))]
     interval: Duration,
     /// Print one table, after one interval, and end.
     #[arg(long)]

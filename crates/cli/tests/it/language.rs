@@ -39,6 +39,7 @@ const NAMES: &[(&[&str], &str)] = &[
     (&["crew"], "workers"),
     (&["dealing", "dealt"], "distribution, distributed"),
     (&["death"], "stale"),
+    (&["desk"], "what it is"),
     (&["gone"], "removed"),
     (&["hot"], "busy"),
     (&["lent"], "borrowed"),

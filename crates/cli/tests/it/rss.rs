@@ -157,7 +157,7 @@ fn keys() {
     let text = output(&mut rxlane("key microsoft"));
     assert_eq!(text.lines().next(), Some(MICROSOFT));
     assert!(text.contains("inputs of 36 bytes (288 bits)") && text.contains("symmetric  no"), "{text}");
-    assert!(output(&mut rxlane("key symmetric --bytes 8")).contains("symmetric  not to be told"));
+    assert!(output(&mut rxlane("key symmetric --bytes 8")).contains("symmetric  unknown"));
     json("key symmetric --bytes 52")
         .has(json!({"octets": 52, "input_bits": 384, "symmetric": {"ipv4": true, "ipv6": true}}));
     assert_eq!(json("key random --seed 1"), json("key random --seed 1"));

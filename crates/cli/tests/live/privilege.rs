@@ -46,11 +46,11 @@ fn what_is_missing_is_named_and_nothing_is_changed() {
         ("-net_raw,-net_admin", "pppoe serve wan0 --anybody", 3, "root"),
         ("-all", "pppoe discover wan0", 3, "CAP_NET_RAW: run rxlane as root"),
         ("-net_raw", "bench send --raw wan0", 3, "requires CAP_NET_RAW"),
-        ("nobody", "bench vlan --rounds 1", 3, "take root: sudo rxlane bench vlan --rounds 1"),
-        ("nobody", "bench steer --rounds 1", 3, "take root: sudo rxlane bench steer --rounds 1"),
-        ("nobody", "bench pps --rounds 1", 3, "take root: sudo rxlane bench pps --rounds 1"),
-        ("nobody", "bench pppoe --rounds 1", 3, "take root: sudo rxlane bench pppoe --rounds 1"),
-        ("nobody", "bench forward --rounds 1", 3, "take root: sudo rxlane bench forward --rounds 1"),
+        ("nobody", "bench vlan --rounds 1", 3, "require root: sudo rxlane bench vlan --rounds 1"),
+        ("nobody", "bench steer --rounds 1", 3, "require root: sudo rxlane bench steer --rounds 1"),
+        ("nobody", "bench pps --rounds 1", 3, "require root: sudo rxlane bench pps --rounds 1"),
+        ("nobody", "bench pppoe --rounds 1", 3, "require root: sudo rxlane bench pppoe --rounds 1"),
+        ("nobody", "bench forward --rounds 1", 3, "require root: sudo rxlane bench forward --rounds 1"),
         ("nobody", "doctor wan0 --sample --seconds 1", 3, ""),
     ] {
         let output = without(&machine, lacking, arguments);

@@ -3,7 +3,8 @@
 use super::{DiscoverArguments, advice};
 use crate::output::Output;
 use crate::pppoe_command::{BOLD, POOR};
-use format::{Quotable, printable, wrapped};
+use anstyle::Style;
+use format::{Quotable, printable};
 use kernel::netlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::complaint::Complaint;
@@ -167,9 +168,7 @@ impl Report {
         };
         let (name, sent, seconds) = (printable(&self.interface), self.sent, self.seconds);
         let headline = format!("{name} {line}: {who} answered {sent} PADI in {seconds} s.");
-        for line in wrapped(&headline, out.width()) {
-            writeln!(out, "{}", out.styled(BOLD, line))?;
-        }
+        out.hanging("", 0, &headline, BOLD)?;
         if self.has_answers() {
             self.table(out)?;
             out.heading("Tags of their offers, bytes")?;
@@ -182,11 +181,7 @@ impl Report {
             out.heading(if self.is_answered() { "Note" } else { "What to do" })?;
         }
         for sentence in &self.advice {
-            for (number, line) in
-                wrapped(&printable(sentence), out.width().saturating_sub(4)).into_iter().enumerate()
-            {
-                writeln!(out, "  {} {line}", if number == 0 { '-' } else { ' ' })?;
-            }
+            out.hanging("  - ", 4, &printable(sentence), Style::new())?;
         }
         Ok(())
     }
@@ -202,9 +197,7 @@ impl Report {
                 Some(Fault { tag, text }) => format!("{} says {tag} \"{text}\"", concentrator.mac),
                 None => format!("{} is not what was asked for", concentrator.mac),
             };
-            for line in wrapped(&text, out.width()) {
-                writeln!(out, "{}", out.styled(POOR, line))?;
-            }
+            out.hanging("", 0, &text, POOR)?;
         }
         Ok(())
     }
@@ -213,11 +206,11 @@ impl Report {
 impl Concentrator {
     fn new(answer: &Answer, fits: bool) -> Concentrator {
         let offer = &answer.offer;
-        let shown = |octets: &Vec<u8>| Quotable(octets).to_string();
+        let escaped = |octets: &Vec<u8>| Quotable(octets).to_string();
         Concentrator {
-            ac_name: shown(&offer.ac_name),
+            ac_name: escaped(&offer.ac_name),
             mac: offer.concentrator.to_string(),
-            services: offer.services.iter().map(shown).collect(),
+            services: offer.services.iter().map(escaped).collect(),
             fits,
             max_payload: offer.max_payload.unwrap_or(PLAIN_PAYLOAD).max(PLAIN_PAYLOAD),
             latency: Latency::of(&answer.latencies),
@@ -225,7 +218,7 @@ impl Concentrator {
             error: offer
                 .complaint
                 .as_ref()
-                .map(|Complaint { kind, text }| Fault { tag: kind.name(), text: shown(text) }),
+                .map(|Complaint { kind, text }| Fault { tag: kind.name(), text: escaped(text) }),
         }
     }
 

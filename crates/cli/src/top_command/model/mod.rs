@@ -152,7 +152,7 @@ impl Model {
     }
 }
 
-/// The device that an interface's frames come in by. Of a PPP interface the kernel does not tell which session is its
+/// The device that an interface's frames arrive on. Of a PPP interface the kernel does not report which session is its
 /// own: it is that below all sessions, where they have one.
 pub fn device<'s>(snapshot: &'s Snapshot, interface: &'s str) -> &'s str {
     let own = snapshot.interface(interface);

@@ -1,4 +1,4 @@
-//! What is hot, in a sentence each: what a person looking at the screen should see first. Why it is so, and what helps,
+//! What is busy, in a sentence each: what a person looking at the screen should see first. Why it is so, and what helps,
 //! `rxlane doctor` says.
 
 use super::rows::QUIET;

@@ -201,7 +201,7 @@ fn totals(model: &Model) -> String {
 /// The worst of what is hot.
 fn remark(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
     let Some(worst) = model.remarks.first() else {
-        let text = if is_known(model) { " nothing is saturated" } else { " nothing known is saturated" };
+        let text = if is_known(model) { " no bottleneck" } else { " no bottleneck known" };
         return Line::styled(text, theme.good());
     };
     let more = match model.remarks.len() - 1 {

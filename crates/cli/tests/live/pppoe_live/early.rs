@@ -134,7 +134,7 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
         wait_until("it looks for a concentrator", || line.status_if_any("ppp0").is_some());
         line.near(&["disconnect", "ppp0"]).ends(0);
         let said = client.ended().ends(0).text();
-        let last = "ppp0 is over: somebody asked for the end before a session was open.\n";
+        let last = "ppp0 is over: its end was requested before a session was open.\n";
         // Who started it in the background and reads no terminal is told what came of it alone.
         let first =
             if more.is_empty() { "looking for a concentrator on wan0 (47 s at most) …\n" } else { "" };
