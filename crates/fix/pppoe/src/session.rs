@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// Takes a packet: the payload of a PPPoE session packet, cut to its length, which begins with the PPP protocol field. IP
-    /// packets may come here and do no more than [`Session::heard`].
+    /// packets may come here and do no more than prove that the peer is there.
     pub fn receive(&mut self, now: Time, packet: &[u8], random: &mut dyn Random, actions: &mut Vec<Action>) {
         let (machine, mut step) = self.step(now, random, actions);
         machine.receive(packet, &mut step);

@@ -70,12 +70,12 @@ pub enum Why {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     pub difference: Difference,
-    /// Sessions that do not agree with them, in the order of [`Id::slot`]. They go on until the caller disconnects them.
+    /// Sessions that do not agree with them, in the order of their slots. They go on until the caller disconnects them.
     pub disagreeing: Vec<(Id, Why)>,
 }
 
 impl Concentrator {
-    /// All sessions, in the order of [`Id::slot`].
+    /// All sessions, in the order of their slots.
     pub fn sessions(&self, now: Time) -> impl Iterator<Item = Listed<'_>> {
         self.table.entries().map(move |entry| Listed::of(entry, now))
     }
