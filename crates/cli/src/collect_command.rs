@@ -23,7 +23,7 @@ name, keys, and arguments and owners of processes are left out. Read it all the 
 
 The script takes the same: sh collector.sh [-s SECONDS] [INTERFACE]... >bundle.txt")]
 pub struct CollectArguments {
-    /// Interfaces to look at, and what is below them [default: all]
+    /// Interfaces to read, and what is below them [default: all]
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 

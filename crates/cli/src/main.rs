@@ -55,7 +55,7 @@ enum Command {
     Collect(collect_command::CollectArguments),
     /// Print shell completions.
     Completions(generate::CompletionsArguments),
-    /// See the product work: a PPPoE sample, where it lands, and what steering changes.
+    /// See rxlane work: a PPPoE sample, where it lands, and what steering changes.
     Demo(demo::DemoArguments),
     /// Find out what is wrong with a machine's receive path, and what helps.
     Doctor(Box<doctor_command::DoctorArguments>),

@@ -27,7 +27,7 @@ enum Command {
     Check(check::CheckArguments),
     /// Make a network interface of a VLAN, QinQ or PPPoE line, and stay until it is ended; with --daemon in the background.
     Up(Box<up::UpArguments>),
-    /// Show how links stand: traffic, rates, drops by reason.
+    /// Show the state of links: traffic, rates, drops by reason.
     Status(status::StatusArguments),
     /// End a link.
     Down(down::DownArguments),

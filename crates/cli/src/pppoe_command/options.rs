@@ -80,10 +80,10 @@ pub struct Options {
     /// Whether to try again after a failure, and to come back after an end [default: true].
     #[arg(long, value_name = "BOOL")]
     pub reconnect: Option<bool>,
-    /// Seconds of silence after which the other end is sent an echo [default: 20].
+    /// Seconds of silence after which the other end is sent an echo request [default: 20].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub echo_interval: Option<u16>,
-    /// Questions without an answer after which it is dead [default: 3].
+    /// Unanswered echo requests after which the session ends [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub echo_failures: Option<u16>,
     #[command(flatten)]

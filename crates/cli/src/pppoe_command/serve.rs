@@ -56,7 +56,7 @@ pub struct ServeArguments {
     /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again, and SIGHUP with --daemon.
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
-    /// Nobody has to say who they are.
+    /// Accept subscribers without authentication.
     #[arg(long, conflicts_with_all = ["secrets", "auth"])]
     anybody: bool,
     /// What subscribers have to authenticate by, in order of preference [default: chap,ms-chap-v2,pap].
@@ -104,7 +104,7 @@ pub struct ServeArguments {
     /// Sessions of a user at the same time, where the secrets say nothing else.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     sessions_per_user: u32,
-    /// What becomes of one more.
+    /// What happens to a further session of a user.
     #[arg(long, value_enum, default_value_t = OneMore::Replace)]
     same_user: OneMore,
     /// PADI and PADR, each, of a host that are answered: so many a second, and with a colon how many at once.
@@ -116,10 +116,10 @@ pub struct ServeArguments {
     /// The same of all together.
     #[arg(long, value_name = "RATE[:BURST]", default_value_t = Rates::DEFAULT.port)]
     total_rate: Rate,
-    /// Seconds of silence after which a subscriber is sent an echo.
+    /// Seconds of silence after which a subscriber is sent an echo request.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=3600))]
     echo_interval: u16,
-    /// Questions without an answer after which it is dead.
+    /// Unanswered echo requests after which the session ends.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     echo_failures: u16,
     /// Regular file to which a line of JSON is added when a session begins and when it ends.
@@ -143,7 +143,7 @@ pub struct ServeArguments {
     state: StateArguments,
 }
 
-/// What becomes of one more session of a user who has as many as they may.
+/// What happens to a session of a user who has as many as allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OneMore {
     /// The oldest one ends.

@@ -28,7 +28,7 @@ rxlane steer check enp1s0 --seconds 10 --json")]
 pub struct CheckArguments {
     #[command(flatten)]
     request: SteeringArguments,
-    /// Time to look at counters and traffic, seconds.
+    /// Time to sample counters and traffic, seconds.
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "3", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     /// Print JSON (schema rxlane.steer-check/1).

@@ -28,9 +28,9 @@ enum Command {
     Check(check::CheckArguments),
     /// Steer the inner flows of an interface over CPUs.
     Up(Box<up::UpArguments>),
-    /// Show how steering stands: mode, CPUs, rates, drops, buckets.
+    /// Show the state of steering: mode, CPUs, rates, drops, buckets.
     Status(status::StatusArguments),
-    /// Take steering away and restore every setting that was changed for it.
+    /// Stop steering and restore every setting that was changed for it.
     Down(down::DownArguments),
     /// Stay with an interface that is steered.
     #[command(hide = true)]
@@ -55,7 +55,7 @@ impl SteerArguments {
 /// Which frames go where: what `up` and `check` are asked alike.
 #[derive(clap::Args)]
 struct SteeringArguments {
-    /// Interface on which the frames come in: a network card, or an end of a veth pair.
+    /// Interface on which the frames arrive: a network card, or an end of a veth pair.
     #[arg(value_name = "INTERFACE")]
     interface: String,
     /// CPUs to steer to, as a list such as 1-3,6 [default: those online near the device, less what receiving takes].

@@ -22,7 +22,7 @@ use xdp::{Attachment, Mode};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Steering stays when the command has ended; `rxlane steer down INTERFACE` takes it away and restores every setting. \
+Steering stays when the command has ended; `rxlane steer down INTERFACE` stops it and restores every setting. \
 With --rebalance or --metrics a process stays in the background, with --foreground this one does.\n\n\
 Exit codes: 0 steered, 1 steered already, or not possible as asked, 2 wrong usage, 3 the kernel, the driver or a \
 privilege is missing. Nothing is left behind unless it is 0.\n\n\
@@ -43,7 +43,7 @@ pub struct UpArguments {
     /// Send both directions of a flow to one CPU.
     #[arg(long)]
     symmetric: bool,
-    /// Stay, and take steering away at the end (SIGTERM, SIGINT, SIGHUP) or when the interface is removed.
+    /// Stay, and stop steering at the end (SIGTERM, SIGINT, SIGHUP) or when the interface is removed.
     #[arg(long)]
     foreground: bool,
     /// Serve metrics in the form of Prometheus at this address; a port alone is one of 127.0.0.1.
@@ -55,7 +55,7 @@ pub struct UpArguments {
     /// Print JSON (schema rxlane.steer-up/1).
     #[arg(long, conflicts_with = "foreground")]
     json: bool,
-    /// Time to look at counters and traffic before, seconds; 0 for not at all.
+    /// Time to sample counters and traffic before, seconds; 0 for not at all.
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     #[command(flatten)]

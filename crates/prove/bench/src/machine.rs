@@ -238,7 +238,7 @@ mod tests {
             sleep(Duration::from_millis(150));
             usage.add(&watched.step().expect("there"));
         }
-        assert!((0.29..5.0).contains(&usage.time.as_secs_f64()), "{usage:?}");
+        assert!(usage.time >= Duration::from_millis(290), "{usage:?}");
         let cpus = usage.cpus();
         assert!(!cpus.is_empty());
         for cpu in cpus {

@@ -259,7 +259,8 @@ mod tests {
 
     #[test]
     fn it_ends_when_dropped_and_an_address_in_use_is_an_error() {
-        let server = server();
+        // An address of its own: other tests take free ports of 127.0.0.1 meanwhile.
+        let server = Server::bind("127.77.0.1:0".parse().expect("an address")).expect("a port");
         let address = server.address();
         assert!(Server::bind(address).is_err());
         drop(server);

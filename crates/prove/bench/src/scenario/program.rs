@@ -198,7 +198,6 @@ mod tests {
         let stop = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
             let waits = scope.spawn(|| Running::ready(&mut command, "ready", &stop));
-            thread::sleep(Duration::from_millis(50));
             stop.store(true, Ordering::Relaxed);
             waits.join().expect("no panic")
         });
