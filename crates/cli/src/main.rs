@@ -124,6 +124,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    kernel::process::close_inherited_on_exec();
     let mut out = Output::standard();
     // A file that may not grow (ulimit -f) is an error of the write, which is told. Where this fails, the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

@@ -43,3 +43,14 @@ fn unshare(what: UnshareFlags) -> io::Result<()> {
     // no caller asks for it.
     Ok(unsafe { unshare_unsafe(what) }?)
 }
+
+/// Keeps the descriptors that this process was started with, but for the standard streams, from the programs that it starts: a daemon
+/// or a hook script would hold a caller's pipe or lock for as long as it runs. Does nothing where `/proc` is missing.
+pub fn close_inherited_on_exec() {
+    let own = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = own.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::c_int>().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        // SAFETY: F_SETFD takes a number and changes no memory; of a number that is no descriptor it is an error.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}

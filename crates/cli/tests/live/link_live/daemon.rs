@@ -23,7 +23,14 @@ impl Daemon {
 
     /// That there is an end of its output says that nobody holds the caller's streams.
     fn start(command: &mut Command) -> Daemon {
-        let output = command.output().expect("it runs");
+        // Nor does anybody hold another descriptor of the caller.
+        let mut caller = Command::new("sh");
+        caller
+            .args(["-c", "exec 9>/dev/zero; exec \"$@\"", "sh"])
+            .arg(command.get_program())
+            .args(command.get_args());
+        command.get_current_dir().map(|folder| caller.current_dir(folder));
+        let output = caller.output().expect("it runs");
         output.ends(0);
         assert!(output.stderr.is_empty(), "{}", output.text());
         let said = output.text();
@@ -77,6 +84,10 @@ fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
                 for stream in ["fd/0", "fd/1", "fd/2"] {
                     let open = fs::read_link(daemon.proc(stream)).expect("a stream");
                     assert_eq!(open, PathBuf::from("/dev/null"), "{stream}");
+                }
+                for open in fs::read_dir(daemon.proc("fd")).expect("descriptors").flatten() {
+                    let open = fs::read_link(open.path()).unwrap_or_default();
+                    assert_ne!(open, PathBuf::from("/dev/zero"), "a descriptor of the caller");
                 }
             }
             talk::both_ways(&ends, 1492);
