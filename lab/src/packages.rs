@@ -166,7 +166,7 @@ impl Cache {
         let root = self.root.canonicalize().ok()?.join(format!("linux-{series}"));
         let modules = fs::read_dir(root.join("usr/lib/modules")).ok()?;
         let release = modules.flatten().find_map(|entry| entry.file_name().into_string().ok())?;
-        // Beside its modules since Debian 13's backports of Linux 7.
+        // In the folder of its modules since Debian 13's backports of Linux 7.
         let images = [format!("boot/vmlinuz-{release}"), format!("usr/lib/modules/{release}/vmlinuz")];
         let image = images.iter().map(|path| root.join(path)).find(|image| image.is_file())?;
         Some(Kernel { release, image, root })

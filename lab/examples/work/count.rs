@@ -23,7 +23,8 @@ pub fn count(guest: &Guest, idle: &[f64], packets: impl FnOnce() -> Result<(u64,
     Ok(Work { packets, instructions, note })
 }
 
-/// Instructions a second of each CPU when nothing comes.
+/// Instructions a second of each CPU when nothing comes: what time alone costs, three seconds of it after a second for what is
+/// still under way.
 pub fn idle(guest: &Guest) -> Result<Vec<f64>> {
     thread::sleep(Duration::from_secs(1));
     let (before, start) = (guest.instructions()?, Instant::now());

@@ -82,6 +82,7 @@ fn burst(guest: &Guest, port: &rxlane_lab::Port, frames: &[Vec<u8>]) -> Result<(
     port.inject(frames, 0)?;
     let mut last = (out.received(), Instant::now());
     loop {
+        // A lost frame is no event: a burst is over when nothing more has come for a while.
         thread::sleep(Duration::from_millis(5));
         let now = out.received();
         if now != last.0 {

@@ -11,6 +11,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod connections;
 mod count;
 mod delivered;
 mod forwarded;

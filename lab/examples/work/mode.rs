@@ -76,9 +76,9 @@ pub fn enter(guest: &Guest, name: &str, mode: &Mode, cpus: usize) -> Result<()> 
         Mode::Rps(mask) => rps(guest, name, *mask),
         Mode::Least(buckets) => least(guest, name, *buckets, cpus),
         Mode::Steer(cpus) => steer(guest, name, cpus),
-        Mode::Flowtable => flowtable(guest, true),
+        Mode::Flowtable => routed::rules(guest, true),
         Mode::GroOff => gro(guest, name, false),
-        Mode::FlowtableGroOff => gro(guest, name, false).and_then(|()| flowtable(guest, true)),
+        Mode::FlowtableGroOff => gro(guest, name, false).and_then(|()| routed::rules(guest, true)),
     }
 }
 
@@ -86,9 +86,9 @@ pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
     match mode {
         Mode::Off => Ok(()),
         Mode::Rps(_) => rps(guest, name, 0),
-        Mode::Flowtable => flowtable(guest, false),
+        Mode::Flowtable => routed::rules(guest, false),
         Mode::GroOff => gro(guest, name, true),
-        Mode::FlowtableGroOff => gro(guest, name, true).and_then(|()| flowtable(guest, false)),
+        Mode::FlowtableGroOff => gro(guest, name, true).and_then(|()| routed::rules(guest, false)),
         Mode::Least(_) | Mode::Steer(_) => {
             let down = match mode {
                 Mode::Steer(_) => format!("{} steer down {name} >/dev/null", program("rxlane")?.display()),
@@ -161,9 +161,4 @@ fn steer(guest: &Guest, name: &str, cpus: &str) -> Result<()> {
 
 fn gro(guest: &Guest, name: &str, is_on: bool) -> Result<()> {
     guest.sh(&format!("ethtool -K {name} gro {}", if is_on { "on" } else { "off" })).map(drop)
-}
-
-/// The rules of `routed`, with the flowtable or without.
-fn flowtable(guest: &Guest, is_on: bool) -> Result<()> {
-    routed::rules(guest, is_on)
 }

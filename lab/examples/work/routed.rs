@@ -1,13 +1,11 @@
 //! Connections of a host behind the router, over the kernel's PPPoE, with masquerade: what most home routers do.
 
-use crate::count::{count, idle, print};
-use crate::delivered::ROUNDS;
-use crate::mode::{Mode, enter, leave, selected};
-use crate::{adapter, vectors};
+use crate::mode::{Mode, selected};
+use crate::{adapter, connections, vectors};
 use anyhow::Result;
 use rxlane_lab::Guest;
 
-/// Masquerade on the session's interface, and where it is wanted a flowtable of the two physical devices, which is where packets
+/// Masquerade on the session's interface, and with it on request a flowtable of the two physical devices, which is where packets
 /// arrive: `ppp0` and VLAN devices are found by the kernel from there.
 pub fn rules(guest: &Guest, with_flowtable: bool) -> Result<()> {
     let (table, rule) = if with_flowtable {
@@ -58,30 +56,6 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
         Mode::GroOff,
         Mode::FlowtableGroOff,
     ]);
-    for mode in modes.iter().cycle().take(ROUNDS * modes.len()) {
-        let download = |seconds: u32| {
-            format!("ip netns exec house taskset -c 4-7 iperf3 -c 10.7.0.2 -R -P 16 -t {seconds} -f m")
-        };
-        if let Mode::Steer(_) = mode {
-            // What `up` samples.
-            guest.start(&download(8).split(' ').collect::<Vec<_>>(), "/tmp/routed-load")?;
-        }
-        enter(guest, "client", mode, cpus)?;
-        if let Mode::Steer(_) = mode {
-            guest.sh("until grep -q 'iperf Done' /tmp/routed-load; do sleep 0.2; done")?;
-        }
-        guest.sh(&download(2))?;
-        let idle = idle(guest)?;
-        let work = count(guest, &idle, || {
-            let received = guest.counter("client", "rx_packets")?;
-            let rate = guest.sh(&format!(
-                "{} | sed -n 's/.*SUM.* \\([0-9.]* Mbits.sec\\).*receiver.*/\\1/p'",
-                download(8)
-            ))?;
-            Ok((guest.counter("client", "rx_packets")? - received, format!("({})", rate.trim())))
-        })?;
-        print(&mode.name(), &work, cpus);
-        leave(guest, "client", mode)?;
-    }
-    Ok(())
+    let client = "ip netns exec house taskset -c 4-7 iperf3 -c 10.7.0.2 -R -P 16";
+    connections::measure(guest, cpus, &modes, client)
 }

@@ -24,7 +24,7 @@ fn gone_within(pid: u32, limit: Duration) -> bool {
     !is_alive(pid)
 }
 
-/// Two adapters that are wired to each other beside one that is wired to the harness.
+/// Two adapters that are wired to each other, and one that is wired to the harness.
 fn spec() -> Spec {
     let [left, right] = Nic::pair("left", "right", Model::Igb);
     let nics = vec![left, right, Nic::new("wan", Model::VirtioNet)];
