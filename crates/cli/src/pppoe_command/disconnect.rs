@@ -9,14 +9,17 @@ use concentrator::{ConcentratorStatus, Disconnected};
 use format::plural;
 use format::quoted;
 use link::error::Error;
-use serde_json::{Value, json};
+use serde_json::json;
 use service::Kind;
 use service::control::ControlError;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
+
+/// Schema of what ended: fields are added, never renamed.
+const SCHEMA: &str = "rxlane.pppoe-disconnect/1";
 
 /// The longest name of a user, bytes (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
@@ -124,22 +127,12 @@ impl DisconnectArguments {
         }
     }
 
-    /// What ended: `value` with --json, else as `print` does.
-    fn show(
-        &self,
-        out: &mut Output,
-        value: &Value,
-        print: impl FnOnce(&mut Output) -> io::Result<()>,
-    ) -> io::Result<()> {
-        if self.json { out.json_of("rxlane.pppoe-disconnect/1", value) } else { print(out) }
-    }
-
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
         let sockets = self.state.instances(Kind::Concentrator)?;
         let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
         let last = telling(&what, || sockets.end::<ConcentratorStatus>(interface))?;
-        let value = json!({"concentrator": last.parent, "sessions": last.count});
-        self.show(out, &value, |out| {
+        let value = json!({"schema": SCHEMA, "concentrator": last.parent, "sessions": last.count});
+        out.show(self.json, &value, |out, _| {
             let sessions = plural(last.count as u64, "session");
             writeln!(out, "{} is served no more; {sessions} ended.", last.parent)
         })?;
@@ -162,8 +155,8 @@ impl DisconnectArguments {
                 Ok(Outcome::Negative)
             }
             Some(sessions) => {
-                let value = json!({"concentrator": interface, "sessions": sessions});
-                self.show(out, &value, |out| {
+                let value = json!({"schema": SCHEMA, "concentrator": interface, "sessions": sessions});
+                out.show(self.json, &value, |out, _| {
                     writeln!(out, "{}: end requested.", plural(sessions as u64, "session"))
                 })?;
                 Ok(Outcome::Success)
@@ -186,8 +179,9 @@ impl DisconnectArguments {
         );
         match telling(&what, || sockets.end::<SessionStatus>(name)) {
             Ok(last) => {
-                let value = json!({"interface": last.interface, "sessions": 1, "last": last});
-                self.show(out, &value, |out| {
+                let value =
+                    json!({"schema": SCHEMA, "interface": last.interface, "sessions": 1, "last": last});
+                out.show(self.json, &value, |out, _| {
                     writeln!(out, "{} is disconnected.", last.interface)?;
                     status::traffic(out, &last)
                 })?;

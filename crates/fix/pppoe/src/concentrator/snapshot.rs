@@ -36,7 +36,7 @@ const VERSION: u32 = 1;
 pub struct Snapshot {
     version: u32,
     sessions: Vec<Saved>,
-    unfinished: Vec<Owner>,
+    unfinished: Vec<SessionKey>,
 }
 
 impl Snapshot {
@@ -59,7 +59,7 @@ pub struct Restored {
 
 /// The line, station and number of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Owner {
+struct SessionKey {
     port: u32,
     /// TPID and VID of each tag, outermost first.
     tags: Vec<(u16, u16)>,
@@ -70,7 +70,7 @@ struct Owner {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Saved {
     #[serde(rename = "whose")]
-    owner: Owner,
+    key: SessionKey,
     line: Option<(Vec<u8>, Vec<u8>)>,
     user: Option<Vec<u8>>,
     max_payload: u16,
@@ -84,11 +84,11 @@ struct Saved {
     ppp: Handover,
 }
 
-impl Owner {
-    fn of(entry: &Entry) -> Owner {
+impl SessionKey {
+    fn of(entry: &Entry) -> SessionKey {
         let Place { port, vlans } = entry.identity.place;
         let tags = vlans.tags().map(|tag| (tag.tpid.0, tag.tci.vid())).collect();
-        Owner { port, tags, station: entry.identity.station.0, number: entry.identity.number }
+        SessionKey { port, tags, station: entry.identity.station.0, number: entry.identity.number }
     }
 
     fn identity(&self, id: Id, place: Place) -> Identity {
@@ -109,7 +109,7 @@ impl Saved {
             user: self.user.as_deref().map(Arc::from),
             line: self.line.clone().map(|(circuit, remote)| Arc::new(Line { circuit, remote })),
             accounting: self.accounting,
-            ..self.owner.identity(id, place)
+            ..self.key.identity(id, place)
         }
     }
 }
@@ -122,7 +122,7 @@ impl Concentrator {
         for entry in self.table.entries() {
             match entry.session.handover().filter(|_| entry.closing.is_none()) {
                 Some(ppp) => snapshot.sessions.push(Saved {
-                    owner: Owner::of(entry),
+                    key: SessionKey::of(entry),
                     line: entry
                         .identity
                         .line
@@ -139,7 +139,7 @@ impl Concentrator {
                     traffic: entry.traffic(step),
                     ppp,
                 }),
-                None => snapshot.unfinished.push(Owner::of(entry)),
+                None => snapshot.unfinished.push(SessionKey::of(entry)),
             }
         }
         snapshot
@@ -202,7 +202,7 @@ impl Concentrator {
         let mut restored = Restored::default();
         for mut saved in snapshot.sessions {
             saved.uptime = saved.uptime.saturating_add(elapsed);
-            let Some(place) = saved.owner.place() else { continue };
+            let Some(place) = saved.key.place() else { continue };
             match self.resume(step, place, &saved) {
                 Ok(slot) => {
                     restored.sessions += 1;
@@ -212,21 +212,21 @@ impl Concentrator {
                 }
                 Err(why) => {
                     restored.ended += 1;
-                    self.lose(step, place, &saved.owner, Some(&saved), why);
+                    self.lose(step, place, &saved.key, Some(&saved), why);
                 }
             }
         }
-        for owner in &snapshot.unfinished {
-            if let Some(place) = owner.place() {
+        for key in &snapshot.unfinished {
+            if let Some(place) = key.place() {
                 restored.ended += 1;
-                self.lose(step, place, owner, None, "the session was still being set up".to_owned());
+                self.lose(step, place, key, None, "the session was still being set up".to_owned());
             }
         }
         Ok(restored)
     }
 
     fn resume(&mut self, step: &mut Step<'_>, place: Place, saved: &Saved) -> Result<u32, String> {
-        let (number, station) = (saved.owner.number, MacAddress(saved.owner.station));
+        let (number, station) = (saved.key.number, MacAddress(saved.key.station));
         if !is_session(number) || self.table.of_number(&place, number).is_some() || station.is_multicast() {
             return Err("the session number is not free".to_owned());
         }
@@ -332,9 +332,16 @@ impl Concentrator {
     }
 
     /// Notifies the host of a session that is not continued, and writes its last record.
-    fn lose(&mut self, step: &mut Step<'_>, place: Place, owner: &Owner, saved: Option<&Saved>, why: String) {
+    fn lose(
+        &mut self,
+        step: &mut Step<'_>,
+        place: Place,
+        key: &SessionKey,
+        saved: Option<&Saved>,
+        why: String,
+    ) {
         let id = self.table.no_slot();
-        let identity = saved.map_or_else(|| owner.identity(id, place), |saved| saved.identity(id, place));
+        let identity = saved.map_or_else(|| key.identity(id, place), |saved| saved.identity(id, place));
         let (station, number) = (identity.station, identity.number);
         let cause = Ended::NotRestored(why);
         // A number in use is the session of the same number; it is not to be ended.
