@@ -126,7 +126,7 @@ impl Command {
 fn main() -> ExitCode {
     kernel::process::close_inherited_on_exec();
     let mut out = Output::standard();
-    // A file that may not grow (ulimit -f) is an error of the write, which is told. Where this fails, the signal ends the process.
+    // A file that may not grow (ulimit -f) is an error of the write, which is reported. Where this fails, the signal ends the process.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());

@@ -122,8 +122,8 @@ fn forward_searches_the_rate_without_loss_or_says_that_the_sender_is_the_limit()
     }
     let limited = cells.iter().filter(|cell| cell["figures"]["loss_free"].is_null()).count();
     let remarks = report["remarks"].as_array().expect("sentences");
-    let told = remarks.iter().filter_map(Value::as_str).map(|remark| remark.matches(" kpps (").count());
-    assert_eq!(told.sum::<usize>(), limited, "{report:#}");
+    let counts = remarks.iter().filter_map(Value::as_str).map(|remark| remark.matches(" kpps (").count());
+    assert_eq!(counts.sum::<usize>(), limited, "{report:#}");
 }
 
 /// Runs `ip netns exec` in a namespace of a scenario.
@@ -149,7 +149,7 @@ const FORWARD: &str = "forward --rounds 1 --seconds 4 --level lines=two --level 
 #[test]
 fn a_stalled_interface_is_named_with_its_counters() {
     let Some(()) = is_possible(&["tc"]) else { return };
-    for (hold, told) in [
+    for (hold, messages) in [
         // A queue of no room: what is forwarded goes in, and nothing comes out.
         (
             "tc qdisc add dev out0 root pfifo limit 0",
@@ -171,8 +171,8 @@ fn a_stalled_interface_is_named_with_its_counters() {
         let pid = child.id();
         within(&forwarding(pid), &hold.split(' ').collect::<Vec<_>>()).ends(0);
         let output = child.wait_with_output().expect("its end");
-        for told in told {
-            output.is(&hold, 1, told);
+        for message in messages {
+            output.is(&hold, 1, message);
         }
         assert_eq!(left_by(pid), Vec::<PathBuf>::new());
     }

@@ -70,7 +70,7 @@ fn what_is_applied_is_undone() {
     const LOAD: &str = "pppoe";
     let before = machine.state();
 
-    // Without a terminal nothing is applied unasked.
+    // Without a terminal nothing is applied without --yes.
     under_load(&machine, LOAD, &["--apply", "one-queue-hot"]).ends(2).says("--yes");
     assert_eq!(machine.state(), before);
     under_load(&machine, LOAD, &["--apply", "one-queue-hot", "--yes"]).ends(0).says("done: echo ");

@@ -5,12 +5,12 @@ mod early;
 mod ends;
 pub mod line;
 mod looked_for;
+mod notices;
 mod operator;
 mod orphaned;
 mod refused;
 mod secrets;
 mod takeover;
-mod told;
 
 use crate::process::Process;
 use crate::run::Ended;
@@ -101,8 +101,8 @@ fn assert_status(line: &Line, tags: &str) {
 #[test]
 fn packets_are_as_long_as_both_ends_and_the_line_allow() {
     let Some(line) = Line::new() else { return };
-    let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
-    line.serve_in_vain(&["--mtu", "1279"]).ends(2).says(told).says("`--ipv6 false`");
+    let message = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
+    line.serve_in_vain(&["--mtu", "1279"]).ends(2).says(message).says("`--ipv6 false`");
     let _serving = line.serve(&["--mtu", "1500"]);
     let client = line.connect("alice", &["--mtu", "1500"]);
     assert_eq!(line.status("ppp0")["mtu"], 1500);
@@ -117,7 +117,7 @@ fn packets_are_as_long_as_both_ends_and_the_line_allow() {
     line.connect_in_vain("alice", &["--mtu", "1501"]).says("ip link set wan0 mtu 1509");
     // Too short for IPv6.
     let client = line.connect("alice", &["--mtu", "1279"]);
-    client.hear(told, 1);
+    client.hear(message, 1);
     line.ping(&line.near, GATEWAY, 1279);
 }
 

@@ -31,7 +31,7 @@ enum Order {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct NameServers {
-    /// Notifies the thread to look at `next`.
+    /// Wakes the thread for `next`.
     orders: Sender<()>,
     /// What is to be done next, and how many orders have come until it.
     next: Arc<Mutex<Option<(u64, Order)>>>,

@@ -136,7 +136,7 @@ impl Network {
         self.observer.status()
     }
 
-    /// What reports how it stands, from any thread.
+    /// What reports its status, from any thread.
     pub fn observer(&self) -> Observer {
         self.observer.clone()
     }

@@ -2,7 +2,7 @@
 //!
 //! One PADI a second goes out with the tags of the line. All discovery packets are looked at that come for this station or for
 //! all, whatever their tags, so that what is in another VLAN can be reported; the interface is promiscuous meanwhile. Answers are
-//! timed by when the kernel received them. No session is requested, so that no concentrator has anything to remember.
+//! timed by when the kernel received them. No session is requested, so that a concentrator keeps no state.
 
 use crate::error::Error;
 use kernel::netlink::Link;

@@ -87,7 +87,7 @@ pub struct DefaultRoute {
 }
 
 impl DefaultRoute {
-    /// Looks whether it is there now: routes go when somebody sets the interface down, or deletes them, and nobody notifies this
+    /// Looks whether it is there now: routes go when somebody sets the interface down, or deletes them, and no message reaches this
     /// process.
     fn refresh(&mut self, name: &str, interface: u32) {
         let (version, option) =

@@ -34,7 +34,7 @@ pub use handover::Withheld;
 pub use prepared::Prepared;
 pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus};
 
-/// How often it is looked whose data came, so that who sends some is requested no echo; half of the least interval of echoes.
+/// How often sessions with new data are read, so that those need no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
 const PORT: u32 = 0;
 
@@ -101,7 +101,7 @@ enum Next {
 }
 
 impl Serving {
-    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody requested any.
+    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: none were requested.
     ///
     /// # Errors
     ///

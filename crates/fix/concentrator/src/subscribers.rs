@@ -309,7 +309,7 @@ fn configure(config: &Config) -> Result<u32, Error> {
     let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
     let refused = |what: &str| Error::refused(format!("{what} {name}"));
     netlink::configure(index, config.mtu, None).map_err(refused("set the MTU of"))?;
-    // Its link-local address is that which subscribers are notified; a kernel without IPv6 makes none anyway.
+    // Its link-local address is the one that subscribers get; a kernel without IPv6 makes none anyway.
     let _ = netlink::disable_own_ipv6(index);
     netlink::set_up(index).map_err(refused("set up"))?;
     for address in &config.addresses {

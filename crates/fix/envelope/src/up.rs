@@ -1,4 +1,4 @@
-//! Putting an envelope on an interface: everything is resolved first, shown on request, and only then done.
+//! Putting an envelope on an interface: everything is resolved first, printed on request, and only then done.
 
 use crate::{Error, by, place};
 use host::setting::{InterfaceName, Setting};

@@ -452,7 +452,7 @@ impl Client {
                     false
                 }
                 session::Action::Closed(closed) => return self.over(End::Session(closed), step),
-                // A host is requested by nobody for a verdict.
+                // A host gives no verdict.
                 session::Action::Authenticate(_) => false,
             };
             if is_change {

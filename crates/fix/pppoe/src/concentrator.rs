@@ -251,7 +251,7 @@ impl Concentrator {
         }
     }
 
-    /// Reports that the data path received packets of a number that is nobody's at that place. A host whose session is removed so
+    /// Reports that the data path received packets of a number that is nobody's at that place. A host whose session was removed so
     /// learns of it by its next packet, instead of after some lost echoes.
     pub fn stray(&mut self, step: &mut Step<'_>, place: Place, station: MacAddress, number: u16) {
         let is_there = self.table.of_number(&place, number).is_some();

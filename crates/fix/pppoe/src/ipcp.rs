@@ -150,7 +150,7 @@ impl Layer for Ipcp {
         }
     }
 
-    fn reset(&mut self, _turn: &mut Step<'_>) {
+    fn reset(&mut self, _step: &mut Step<'_>) {
         self.requested = self.first;
         (self.address_naks, self.dns_naks) = (0, [0; 2]);
     }
@@ -167,7 +167,7 @@ impl Layer for Ipcp {
         })
     }
 
-    fn missing(&mut self, _turn: &mut Step<'_>, naks: &mut Vec<u8>) {
+    fn missing(&mut self, _step: &mut Step<'_>, naks: &mut Vec<u8>) {
         if let Some(given) = self.given
             && self.candidate.is_none()
             && !has_option(ADDRESS, naks)

@@ -50,7 +50,7 @@ pub(crate) trait Layer {
     fn judge(&mut self, option: ConfigurationOption<'_>, step: &mut Step<'_>) -> Result<Judgement, Failure>;
 
     /// Appends to a Nak what the request should have named.
-    fn missing(&mut self, _turn: &mut Step<'_>, _naks: &mut Vec<u8>) {}
+    fn missing(&mut self, _step: &mut Step<'_>, _naks: &mut Vec<u8>) {}
 
     /// The whole request was agreed to.
     fn agreed(&mut self) -> Result<(), Failure>;

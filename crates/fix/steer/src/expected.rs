@@ -1,4 +1,4 @@
-//! What distribution of frames to other CPUs is expected to bring: the model of the receive path, run with what the observation found.
+//! What distribution of frames to other CPUs is expected to bring: the model of the receive path, run with what was observed.
 //!
 //! [`crate::recommend`] chooses by the work of the busiest CPU. Here the same costs are simulated, with the shares in which the CPUs
 //! receive, the shares of the plan, and the flows of the sample: how many packets a second come through without loss.

@@ -1,4 +1,4 @@
-//! Putting steering on an interface: everything is resolved first, shown on request, and only then done.
+//! Putting steering on an interface: everything is resolved first, printed on request, and only then done.
 
 use crate::check::{self, Check, Checked, Known, Request};
 use crate::down;
@@ -241,7 +241,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         other => other?,
     };
     let instances = records.instances()?;
-    // Their maps have threads. What `down` reports of them is no matter of this interface.
+    // Their maps have threads. What `down` reports of them does not concern this interface.
     stale_namespaces::clear(records);
     let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {

@@ -162,7 +162,7 @@ fn what_happens_to_it_stands_in_its_log() {
     let logged = || fs::read_to_string(&log).expect("a log");
     assert_eq!(logged(), "before\n");
     ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-    wait_until("it is told", || logged().contains("wan0 is down: sub0 has no carrier"));
+    wait_until("the log has it", || logged().contains("wan0 is down: sub0 has no carrier"));
     ends.ip(Side::Near, &["link", "del", PARENT]);
     daemon.wait_until_removed();
     let logged = logged();

@@ -173,8 +173,8 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session_that_it_does_not_ha
         });
         if !is_over() {
             kept += 1;
-            let told = || format!("an answer after {moment:?}: {}\n{}", serving.said(), client.said());
-            wait_until(std::fmt::from_fn(|f| f.write_str(&told())), || {
+            let what = || format!("an answer after {moment:?}: {}\n{}", serving.said(), client.said());
+            wait_until(std::fmt::from_fn(|f| f.write_str(&what())), || {
                 line.near.run("ping", &["-c", "1", "-W", "1", GATEWAY]).is_ok()
             });
             stream.carry(1 << 12);

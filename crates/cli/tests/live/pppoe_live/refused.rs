@@ -26,8 +26,8 @@ fn a_wrong_password_and_an_unknown_user_are_told() {
     assert!(!serving.said().contains("the subscriber was refused"), "{}", serving.said());
     // The sixth of this host begins to cost something.
     serving.hear("Too many wrong passwords: for 2 s no password of ", 1);
-    let told = serving.said();
-    assert!(told.contains(" untagged is checked.") && !told.contains("port 0"), "{told}");
+    let text = serving.said();
+    assert!(text.contains(" untagged is checked.") && !text.contains("port 0"), "{text}");
     line.write("alice", "wonderland\n");
     line.connect("alice", &[]);
 }

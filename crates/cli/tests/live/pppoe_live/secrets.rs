@@ -23,7 +23,7 @@ fn secrets_of_pppds_form_are_read() {
 #[test]
 fn secrets_that_give_nothing_or_to_everybody_are_told() {
     let Some(line) = Line::new() else { return };
-    for (text, mode, told) in [
+    for (text, mode, message) in [
         ("# nobody yet\n", 0o600, "there is no subscriber in"),
         (
             "alice other wonderland *\nbob * 'the builder' *\n",
@@ -35,7 +35,7 @@ fn secrets_that_give_nothing_or_to_everybody_are_told() {
         let secrets = line.write("secrets", text);
         fs::set_permissions(&secrets, Permissions::from_mode(mode)).expect("a mode");
         let serving = line.serve(&[]);
-        serving.hear(told, 1);
+        serving.hear(message, 1);
         serving.interrupted().ends(0);
     }
 }
@@ -44,9 +44,9 @@ fn secrets_that_give_nothing_or_to_everybody_are_told() {
 fn a_signal_has_the_secrets_read_again() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
-    let again = |told: &str| {
+    let again = |message: &str| {
         serving.signal("USR1");
-        serving.hear(told, 1);
+        serving.hear(message, 1);
     };
     let client = line.connect("alice", &[]);
     serving.hear(" untagged session ", 1);
@@ -58,7 +58,7 @@ fn a_signal_has_the_secrets_read_again() {
     line.write("carol", "christmas\n");
     line.connect_in_vain("carol", &["--ifname", "ppp1"]);
     again("the secrets were read again: 2 subscribers (1 new, 1 changed, 1 removed)");
-    // Who is there stays, and the operator is told.
+    // Sessions that exist stay, and the operator sees a note.
     serving.hear("of alice goes on, but", 1);
     let _carol = line.connect("carol", &["--ifname", "ppp1"]);
     line.connect_in_vain("bob", &["--ifname", "ppp2"]);
@@ -74,7 +74,7 @@ fn a_signal_has_the_secrets_read_again() {
     again("it is a device");
     assert_eq!(line.sessions().len(), 2);
     assert!(!client.said().contains("closed"), "{}", client.said());
-    // Its end is told to subscribers.
+    // Subscribers get its end.
     let said = serving.interrupted().ends(0).text();
     assert!(said.ends_with("rxlane serves no more.\n"), "{said}");
     client.hear("PADT", 1);

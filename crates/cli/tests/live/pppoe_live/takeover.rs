@@ -195,8 +195,8 @@ fn a_takeover_with_too_few_descriptors_changes_nothing() {
         stream.carry(1 << 10);
     });
     assert!(failed > 10, "{failed}");
-    let told = first.ended().ends(0).text();
-    assert!(told.ends_with("Another process goes on with the sessions.\n"), "{told}");
+    let text = first.ended().ends(0).text();
+    assert!(text.ends_with("Another process goes on with the sessions.\n"), "{text}");
     stream.carry(1 << 16);
     let second = line.concentrator()["pid"].as_u64().expect("a number");
     line.goes_on(&client, second as u32);

@@ -65,8 +65,8 @@ fn what_stays_takes_steering_away_when_whoever_started_it_has_ended() {
     let pid = started.text().trim().to_owned();
     signal(&pid, "TERM");
     wait_until("its end", || !Path::new("/proc").join(&pid).join("exe").exists());
-    let told = std::fs::read_to_string(&output).expect("its output");
-    assert!(told.contains("no longer steered"), "{told}");
+    let text = std::fs::read_to_string(&output).expect("its output");
+    assert!(text.contains("no longer steered"), "{text}");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }

@@ -40,7 +40,7 @@ pub(super) fn fit_parent(start: &mut Start, parent: &Link) -> Result<Option<Stri
     )))
 }
 
-/// Sees that no interface has the name of the session's, before anybody is requested one. `after_kill`: that of a killed
+/// Sees that no interface has the name of the session's, before a session is requested. `after_kill`: that of a killed
 /// process may still be on its way out.
 pub(super) fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
     let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };

@@ -78,7 +78,7 @@ fn wait(child: &mut Child, until: Instant, said: &mut Vec<u8>) -> io::Result<Opt
             return Ok(None);
         }
         let sources = [stderr.as_ref().map(AsFd::as_fd), process.as_ref().ok().map(AsFd::as_fd)];
-        // A kernel without such descriptors is requested again and again.
+        // A kernel without such descriptors is polled.
         let most = if process.is_ok() { left } else { left.min(Duration::from_millis(20)) };
         if sources.iter().all(Option::is_none) {
             thread::sleep(most);

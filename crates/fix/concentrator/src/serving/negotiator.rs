@@ -86,7 +86,7 @@ impl Negotiator {
         Ok(())
     }
 
-    /// Notifies the machine whose data came, and of data of sessions that there are not.
+    /// Reports to the machine the sessions that received data, and data of sessions that do not exist.
     pub(super) fn sweep(&mut self, report: Report<'_>) {
         let mut state = self.control.state();
         let State { machine, carried, .. } = &mut *state;

@@ -37,7 +37,7 @@ use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
 
-/// After how many sessions the former process is notified that there are more.
+/// After how many sessions the former process hears that more follow.
 const BUSY: usize = 1024;
 /// Files that a concentrator has open, at most: those of each worker, and others.
 const DESCRIPTORS: [u64; 2] = [6, 48];

@@ -46,7 +46,7 @@ pub enum Refusal {
     Nothing,
 }
 
-/// What a host hears whose passwords are not looked at, whichever of its packets it is.
+/// What a host hears with passwords that are not checked, whichever of its packets it is.
 pub(super) const HELD_OFF: &str = "too many wrong passwords; try again in a minute";
 
 impl Refusal {

@@ -149,7 +149,7 @@ impl Concentrator {
         self.table.set_half_open(slot, is_half_open);
     }
 
-    /// Notifies the data path what it carries of a session from now on.
+    /// Gives the data path what it carries of a session from now on.
     fn install(&mut self, step: &mut Step<'_>, slot: u32) {
         let interim = self.config.interim.map(|every| step.now + every);
         let Some(entry) = self.table.get_mut(slot) else { return };

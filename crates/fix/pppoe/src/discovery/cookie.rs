@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(cookies.check(at(150), HOST, &place, &first), Ok(first));
         assert_eq!(cookies.check(at(160), HOST, &place, &first), Err(Refusal::Expired));
         cookies.make(at(200), HOST, &place, random);
-        // Its key is removed, so that nobody can tell any more.
+        // Its key is removed, so that it is unknown.
         assert_eq!(cookies.check(at(200), HOST, &place, &first), Err(Refusal::Forged));
         assert_eq!(cookies.check(at(160), HOST, &place, &second), Ok(second));
         // More than an hour passes at once.

@@ -101,7 +101,7 @@ pub struct Timers {
     pub longest: Duration,
     /// PADI in an attempt that nobody answers.
     pub(crate) initiations: u32,
-    /// PADI in an attempt that only concentrators answer which do not fit. The one that is requested has heard them, too.
+    /// PADI in an attempt that only concentrators answer which do not fit. The requested one has received them, too.
     pub unfit: u32,
     pub requests: u32,
     /// How long other offers are waited for when the first has come.

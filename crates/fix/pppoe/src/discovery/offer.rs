@@ -52,7 +52,7 @@ impl Offer {
         service.is_empty() || self.services.iter().any(|name| name.is_empty() || name == service)
     }
 
-    /// Its services in words. One without a name answers who requested none, and is not shown beside named ones.
+    /// Its services in words. One without a name answers a host that requested none, and is not listed with named ones.
     pub(crate) fn services_in_words(&self) -> String {
         let named = self.services.iter().filter(|name| !name.is_empty());
         let words: Vec<String> = named.map(|name| format!("\"{}\"", Quotable(name))).collect();

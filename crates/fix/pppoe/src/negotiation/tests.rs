@@ -18,11 +18,11 @@ impl Layer for Plain {
         put_option(1, b"x", options);
     }
 
-    fn reset(&mut self, _turn: &mut Step<'_>) {}
+    fn reset(&mut self, _step: &mut Step<'_>) {}
 
     fn begin(&mut self) {}
 
-    fn judge(&mut self, option: ConfigurationOption<'_>, _turn: &mut Step<'_>) -> Result<Judgement, Failure> {
+    fn judge(&mut self, option: ConfigurationOption<'_>, _step: &mut Step<'_>) -> Result<Judgement, Failure> {
         Ok(if option.kind == 1 { Judgement::Ack } else { Judgement::Reject })
     }
 
@@ -30,7 +30,7 @@ impl Layer for Plain {
         Ok(())
     }
 
-    fn naked(&mut self, _option: ConfigurationOption<'_>, _turn: &mut Step<'_>) -> Result<(), Failure> {
+    fn naked(&mut self, _option: ConfigurationOption<'_>, _step: &mut Step<'_>) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -32,7 +32,7 @@ pub struct Host {
     /// Name to authenticate with; no authentication is agreed to where there is none.
     pub user: Vec<u8>,
     pub secret: Vec<u8>,
-    /// What may be agreed to, in order of preference. A concentrator that demands another one is notified by a Nak, and what
+    /// What may be agreed to, in order of preference. A concentrator that demands another one gets a Nak, and what
     /// is not in here is never used: no silent downgrade to PAP.
     pub methods: Vec<Method>,
     /// Whether IPv4 is requested, and the address to ask for first (`UNSPECIFIED`: whatever is given).

@@ -57,7 +57,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Notifies the kinds apart, below 32.
+    /// A number for each kind, below 32.
     pub(crate) const fn number(&self) -> u32 {
         match self {
             Notice::Identification { .. } => 0,

@@ -216,7 +216,7 @@ impl<H: ControlHandler> RequestQueue<H> {
             connection.since = Instant::now();
         }
         if *is_last {
-            // Who requested the end waits for it.
+            // The process that requested the end waits for it.
             if let Ok(mut waiting) = self.waiting.lock() {
                 waiting.push(connection.stream);
             }

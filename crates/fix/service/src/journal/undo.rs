@@ -190,7 +190,7 @@ impl Entry {
 fn is_ours(entry: &Entry, present: &Present) -> bool {
     match &entry.state {
         State::Done(after) => present.former == *after,
-        // The process was killed before it noted what the change left. The requested value is its work; so is, most
+        // The process was killed before it recorded what the change left. The requested value is its work; so is, most
         // likely, another one of a setting that drivers round.
         State::Intended => present.in_effect || entry.setting.is_rounded_by_drivers(),
     }

@@ -142,7 +142,7 @@ fn none_fits(config: &Config, offers: &[Offer]) -> String {
         named.push(format!("and {} more", offers.len() - NAMED));
     }
     let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
-    // Some are not the one that is requested.
+    // Some are not the requested one.
     let is_other = config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)));
     let advice = match (is_other, lacks_service) {
         (true, true) => "Name what is there by `--ac` and `--service`, or leave them out",
