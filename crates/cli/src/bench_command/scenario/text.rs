@@ -51,15 +51,15 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 pub fn machine(machine: &Environment) -> String {
-    let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
-    let cpus = machine.machine.cpus;
+    let model = machine.model.as_deref().unwrap_or("unknown CPU");
+    let cpus = machine.cpus;
     let cpus = cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| plural(n.into(), "CPU"));
     let virtual_machine = match machine.virtualised {
         Some(true) => ", virtual machine",
         Some(false) => "",
         None => ", virtual machine or not is unknown",
     };
-    let (kernel, rxlane) = (&machine.machine.kernel, &machine.rxlane);
+    let (kernel, rxlane) = (&machine.kernel, &machine.rxlane);
     format!("{model}, {cpus}{virtual_machine}; Linux {kernel}; rxlane {rxlane}")
 }
 

@@ -183,9 +183,9 @@ fn differences(before: &Report, after: &Report) -> Vec<Difference> {
     let names = names.into_iter().filter(|name| !name.starts_with("only "));
     let of_machine = [Aspect::CpuModel, Aspect::CpuCount, Aspect::Kernel, Aspect::Version];
     let value = |of: &Aspect, report: &Report| match of {
-        Aspect::CpuModel => report.machine.machine.model.clone(),
-        Aspect::CpuCount => report.machine.machine.cpus.map(|cpus| cpus.to_string()),
-        Aspect::Kernel => Some(report.machine.machine.kernel.clone()),
+        Aspect::CpuModel => report.machine.model.clone(),
+        Aspect::CpuCount => report.machine.cpus.map(|cpus| cpus.to_string()),
+        Aspect::Kernel => Some(report.machine.kernel.clone()),
         Aspect::Version => Some(report.machine.rxlane.clone()),
         Aspect::Parameter(name) => report.parameters.get(name).cloned(),
     };

@@ -1,6 +1,6 @@
 //! The machine on which something was measured.
 
-use crate::machine::{Machine, Watched};
+use crate::machine::Watched;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::thread::sleep;
@@ -13,10 +13,11 @@ const IDLE: f64 = 0.1;
 
 /// A machine and its state. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Flat")]
 pub struct Environment {
-    #[serde(flatten)]
-    pub machine: Machine,
+    pub kernel: String,
+    /// Model of the CPUs, where the kernel tells it.
+    pub model: Option<String>,
+    pub cpus: Option<u32>,
     pub rxlane: String,
     /// Whether the CPUs say that a hypervisor runs them.
     pub virtualised: Option<bool>,
@@ -26,33 +27,16 @@ pub struct Environment {
     pub busy_before: Option<f64>,
 }
 
-/// As it is read. To read what is flattened takes all that stands there into memory, known or not.
-#[derive(Deserialize)]
-struct Flat {
-    kernel: String,
-    model: Option<String>,
-    cpus: Option<u32>,
-    rxlane: String,
-    virtualised: Option<bool>,
-    load_average: Option<f64>,
-    busy_before: Option<f64>,
-}
-
-impl From<Flat> for Environment {
-    fn from(read: Flat) -> Environment {
-        let Flat { kernel, model, cpus, rxlane, virtualised, load_average, busy_before } = read;
-        let machine = Machine { kernel, model, cpus };
-        Environment { machine, rxlane, virtualised, load_average, busy_before }
-    }
-}
-
 impl Environment {
     /// Of this machine, before the first round: samples it for half a second.
     pub fn now(idle: &mut IdleCheck) -> Environment {
         let busy_before = idle.watched.as_mut().and_then(busy);
         let read = |path: &str| fs::read_to_string(path).ok();
+        let machine = idle.watched.as_ref().map(|watched| watched.describe().0).unwrap_or_default();
         Environment {
-            machine: idle.watched.as_ref().map(|watched| watched.describe().0).unwrap_or_default(),
+            kernel: machine.kernel,
+            model: machine.model,
+            cpus: machine.cpus,
             rxlane: env!("CARGO_PKG_VERSION").to_owned(),
             virtualised: read("/proc/cpuinfo").and_then(|text| is_virtualised(&text)),
             load_average: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
@@ -127,7 +111,7 @@ mod tests {
     fn this_machine_has_a_kernel_and_cpus() {
         let mut idle = IdleCheck::new();
         let here = Environment::now(&mut idle);
-        assert!(!here.machine.kernel.is_empty() && here.machine.cpus.is_some(), "{here:?}");
+        assert!(!here.kernel.is_empty() && here.cpus.is_some(), "{here:?}");
         assert!(here.busy_before.is_some_and(|busy| (0.0..=1.0).contains(&busy)), "{here:?}");
         for (before, busy) in [(0.02, None), (0.5, Some(0.5))] {
             assert_eq!(Environment { busy_before: Some(before), ..here.clone() }.was_busy(), busy);

@@ -26,37 +26,31 @@ pub fn check(report: &Report) -> Result<(), String> {
             "its cells and metrics have {count} figures, and no scenario more than {MOST_FIGURES}"
         ));
     }
-    let mut factors: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    once(report.factors.iter().map(|factor| &factor.name), |name| format!("factor {name}"))?;
+    let mut factors: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
     for factor in &report.factors {
-        let levels = once("level", factor.levels.iter().map(|level| level.name.as_str()))
-            .map_err(|why| format!("of factor {} {why}", factor.name))?;
-        if factors.insert(&factor.name, levels).is_some() {
-            return Err(format!("factor {} stands there twice", factor.name));
-        }
+        let names = factor.levels.iter().map(|level| &level.name);
+        factors
+            .insert(&factor.name, once(names, |level| format!("of factor {} level {level}", factor.name))?);
     }
-    once("metric", report.metrics.iter().map(|metric| metric.name.as_str()))?;
+    once(report.metrics.iter().map(|metric| &metric.name), |name| format!("metric {name}"))?;
     let most = |unit: &str| if unit.is_empty() { WHOLE } else { MOST };
     let metrics: BTreeMap<&str, f64> =
         report.metrics.iter().map(|metric| (metric.name.as_str(), most(&metric.unit))).collect();
-    once("the answer to", report.facts.iter().map(|fact| fact.question.as_str()))?;
-    let mut cells: BTreeSet<&Levels> = BTreeSet::new();
+    once(report.facts.iter().map(|fact| &fact.question), |question| format!("the answer to {question}"))?;
+    let cell_name = |levels: &Levels| format!("the cell {}", options(levels));
+    let cells = once(report.cells.iter().map(|cell| &cell.levels), cell_name)?;
     for cell in &report.cells {
-        if !cells.insert(&cell.levels) {
-            return Err(format!("the cell {} stands there twice", options(&cell.levels)));
-        }
         for (factor, level) in &cell.levels {
-            if !factors.get(factor.as_str()).is_some_and(|levels| levels.contains(level.as_str())) {
+            if !factors.get(factor.as_str()).is_some_and(|levels| levels.contains(level)) {
                 return Err(format!("a cell has {factor}={level}, which is no level of any factor there"));
             }
         }
-        figures(report, cell, &metrics)
-            .map_err(|why| format!("the cell {}: {why}", options(&cell.levels)))?;
+        figures(report, cell, &metrics).map_err(|why| format!("{}: {why}", cell_name(&cell.levels)))?;
     }
-    let mut verdicts = BTreeSet::new();
+    let verdicts = report.verdicts.iter().map(|verdict| (&verdict.metric, &verdict.cell, &verdict.baseline));
+    once(verdicts, |(_, cell, _)| format!("a verdict on {}", options(cell)))?;
     for verdict in &report.verdicts {
-        if !verdicts.insert((&verdict.metric, &verdict.cell, &verdict.baseline)) {
-            return Err(format!("a verdict on {} stands there twice", options(&verdict.cell)));
-        }
         if !metrics.contains_key(verdict.metric.as_str()) {
             return Err(format!("a verdict is on {}, which is no metric there", verdict.metric));
         }
@@ -73,7 +67,7 @@ fn machine(machine: &Environment) -> Result<(), String> {
     let figures = [
         ("the load average", machine.load_average, 0.0..=MOST_LOAD),
         ("the share of the time in which CPUs were busy before", machine.busy_before, 0.0..=WHOLE),
-        ("the number of CPUs", machine.machine.cpus.map(f64::from), 1.0..=f64::from(MOST_CPUS)),
+        ("the number of CPUs", machine.cpus.map(f64::from), 1.0..=f64::from(MOST_CPUS)),
     ];
     for (what, figure, range) in figures {
         if let Some(figure) = figure.filter(|figure| !range.contains(figure)) {
@@ -113,14 +107,18 @@ fn figures(report: &Report, cell: &Cell, metrics: &BTreeMap<&str, f64>) -> Resul
     }
 }
 
-fn once<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> Result<BTreeSet<&'n str>, String> {
-    let mut all = BTreeSet::new();
-    for name in names {
-        if !all.insert(name) {
-            return Err(format!("{what} {name} stands there twice"));
+/// All of these, none of which may be there twice; `name` is that of one in a sentence.
+fn once<K: Ord + Copy>(
+    all: impl Iterator<Item = K>,
+    name: impl Fn(K) -> String,
+) -> Result<BTreeSet<K>, String> {
+    let mut seen = BTreeSet::new();
+    for one in all {
+        if !seen.insert(one) {
+            return Err(format!("{} stands there twice", name(one)));
         }
     }
-    Ok(all)
+    Ok(seen)
 }
 
 /// As `--level` takes them.
@@ -181,7 +179,7 @@ mod tests {
             ("busy before of its machine is 1.5e0", |r| r.machine.busy_before = Some(1.5)),
             ("the load average of its machine is 1e300", |r| r.machine.load_average = Some(1e300)),
             ("the load average of its machine is NaN", |r| r.machine.load_average = Some(f64::NAN)),
-            ("the number of CPUs of its machine is 0e0", |r| r.machine.machine.cpus = Some(0)),
+            ("the number of CPUs of its machine is 0e0", |r| r.machine.cpus = Some(0)),
             ("its cells and metrics have 20001 figures", |r| {
                 let figures = &mut r.cells[0].figures;
                 figures.extend((0..19_999).map(|number| (number.to_string(), Figures::default())));
