@@ -1,11 +1,9 @@
 //! What the CPUs did while something was measured.
 
-use crate::machine::{CpuShare, Usage};
-use kernel::cpu::{Ticks, usage};
-use std::collections::BTreeMap;
-use std::time::Instant;
+use crate::machine::{CpuShare, Usage, Watched};
 
-pub struct CpuTime(Option<(Instant, BTreeMap<u32, Ticks>)>);
+/// From a time on; `None`: the kernel does not say.
+pub struct CpuTime(Option<Watched>);
 
 /// CPU time of all that ran on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,31 +26,7 @@ impl Spent {
     pub fn busy_with_softirq(&self) -> f64 {
         self.softirq / self.lasted
     }
-}
 
-impl CpuTime {
-    pub fn start() -> CpuTime {
-        CpuTime(usage().ok().map(|ticks| (Instant::now(), ticks)))
-    }
-
-    /// Until now; `None`: the kernel does not say.
-    pub fn spent(self) -> Option<Spent> {
-        let (since, before) = self.0?;
-        let (now, lasted) = (usage().ok()?, since.elapsed().as_secs_f64());
-        let mut spent = Spent { lasted, ..Spent::default() };
-        for (cpu, ticks) in &now {
-            let ticks = ticks.since(*before.get(cpu)?);
-            let seconds = |ticks: u64| ticks as f64 / Ticks::PER_SECOND as f64;
-            spent.all += seconds(ticks.whole().saturating_sub(ticks.idle));
-            spent.user += seconds(ticks.user);
-            spent.system += seconds(ticks.system);
-            spent.softirq += seconds(ticks.softirq);
-        }
-        Some(spent)
-    }
-}
-
-impl Spent {
     /// Of what was seen of the machine; `None`: the kernel does not tell.
     pub fn of(usage: &Usage) -> Option<Spent> {
         let (cpus, lasted) = (usage.cpus(), usage.time.as_secs_f64());
@@ -65,6 +39,17 @@ impl Spent {
             lasted,
         };
         (!cpus.is_empty()).then_some(spent)
+    }
+}
+
+impl CpuTime {
+    pub fn start() -> CpuTime {
+        CpuTime(Watched::cpus_alone())
+    }
+
+    /// Until now; `None`: the kernel does not say.
+    pub fn spent(self) -> Option<Spent> {
+        Spent::of(&self.0?.step().ok()?)
     }
 }
 
