@@ -5,7 +5,6 @@ mod room;
 pub use room::{SETTINGS, sweep};
 
 use crate::installed::missing;
-use crate::supervise::ThreadError;
 use kernel::netlink;
 use kernel::netns;
 use room::{Room, processes_in};
@@ -31,8 +30,6 @@ pub enum TopologyError {
     NoProgram(String),
     #[error("{command}: {said}")]
     Failed { command: String, said: String },
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
     #[error("{what}: {cause}")]
     System { what: String, cause: io::Error },
 }

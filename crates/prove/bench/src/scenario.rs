@@ -31,7 +31,11 @@ pub mod verdict;
 pub mod vlan;
 
 use crate::namespace::TopologyError;
+use crate::supervise::ThreadError;
+use crate::udp::UdpError;
 use report::{Fact, LeftOut, Levels};
+use rustix::io::Errno;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -58,13 +62,30 @@ pub enum Error {
 impl From<TopologyError> for Error {
     fn from(error: TopologyError) -> Error {
         match error {
-            TopologyError::NotRoot | TopologyError::NoProgram(_) | TopologyError::Thread(_) => {
-                Error::Lacks(error.to_string())
-            }
+            TopologyError::NotRoot | TopologyError::NoProgram(_) => Error::Lacks(error.to_string()),
             TopologyError::Failed { .. } | TopologyError::System { .. } => match error.way_out() {
                 Some(way_out) => Error::Lacks(format!("{error}; {way_out}")),
                 None => Error::Failed(error.to_string()),
             },
+        }
+    }
+}
+
+impl From<ThreadError> for Error {
+    fn from(error: ThreadError) -> Error {
+        Error::Lacks(error.to_string())
+    }
+}
+
+impl From<UdpError> for Error {
+    fn from(error: UdpError) -> Error {
+        let number = error.cause().and_then(io::Error::raw_os_error);
+        match error {
+            UdpError::Thread(error) => error.into(),
+            _ if number == Some(Errno::MFILE.raw_os_error()) => {
+                Error::Lacks(format!("{error}; `ulimit -n NUMBER` allows more"))
+            }
+            _ => Error::Failed(error.to_string()),
         }
     }
 }

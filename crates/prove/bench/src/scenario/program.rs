@@ -2,16 +2,16 @@
 
 use super::Error;
 use crate::namespace::TopologyError;
-use crate::supervise::{ThreadError, started};
+use crate::supervise::ThreadError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often the state of a program is polled.
@@ -34,48 +34,37 @@ fn command_line(command: &Command) -> String {
     }
 }
 
-/// A program does not start: it is not there, or the machine has no more of something.
-fn not_started(command: &Command, cause: io::Error) -> Error {
-    TopologyError::System { what: command_line(command), cause }.into()
-}
-
 /// A program that runs until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
 pub struct Running(Child);
 
 impl Running {
     pub fn start(command: &mut Command) -> Result<Running, Error> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Running).map_err(|cause| not_started(command, cause))
+        Running::with(command, Stdio::null(), Stdio::null())
+    }
+
+    fn with(command: &mut Command, stdout: Stdio, stderr: Stdio) -> Result<Running, Error> {
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+        command
+            .spawn()
+            .map(Running)
+            .map_err(|cause| TopologyError::System { what: command_line(command), cause }.into())
     }
 
     /// Starts it, and waits until it says on standard output that it is `ready`, for a minute at most.
     pub fn ready(command: &mut Command, ready: &'static str, stop: &AtomicBool) -> Result<Running, Error> {
-        let failed = |command: &Command, said: &str| {
-            Error::Failed(format!("{}: {}", command_line(command), said.trim()))
-        };
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let child = command.spawn().map_err(|cause| not_started(command, cause))?;
-        let mut running = Running(child);
-        let (Some(stdout), Some(mut stderr)) = (running.0.stdout.take(), running.0.stderr.take()) else {
-            return Err(failed(command, "it has no output"));
-        };
+        let mut running = Running::with(command, Stdio::piped(), Stdio::piped())?;
         // It may say more than a pipe holds, and must not wait for a reader.
-        let spawned = |error| Error::from(TopologyError::Thread(ThreadError(error)));
-        let complaints = thread::Builder::new().spawn(move || {
-            let mut said = Vec::new();
-            let _ = stderr.read_to_end(&mut said);
-            String::from_utf8_lossy(&said).into_owned()
-        });
-        let complaints = complaints.map_err(spawned)?;
+        let complaints = whole(running.0.stderr.take())?;
+        let stdout = running.0.stdout.take();
         let (is_ready, ready_seen) = mpsc::channel();
-        let reads = thread::Builder::new().spawn(move || {
-            let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        in_thread(move || {
+            let mut lines =
+                stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok);
             if lines.by_ref().any(|line| line.contains(ready)) && is_ready.send(()).is_ok() {
                 lines.for_each(drop);
             }
-        });
-        reads.map_err(spawned)?;
+        })?;
         let start = Instant::now();
         loop {
             match ready_seen.recv_timeout(POLL) {
@@ -92,20 +81,20 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        let code = running.exit_code();
+        let code = running.ends_within(PATIENCE).and_then(|status| status.code());
         // One that has closed its output and lives on says nothing more that is waited for.
-        let said = if code.is_some() { complaints.join().unwrap_or_default() } else { String::new() };
-        let error = failed(command, &said);
-        Err(if code == Some(LACKS) { Error::Lacks(error.to_string()) } else { error })
+        let said = code.and_then(|_| complaints.join().ok()?.ok()).unwrap_or_default();
+        let text = format!("{}: {}", command_line(command), String::from_utf8_lossy(&said).trim());
+        Err(if code == Some(LACKS) { Error::Lacks(text) } else { Error::Failed(text) })
     }
 
-    /// How a program ended that has closed its output.
-    fn exit_code(&mut self) -> Option<i32> {
+    /// How it ended; `None`: it runs longer than that.
+    fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
         loop {
             match self.0.try_wait() {
-                Ok(None) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(5)),
-                ended => return ended.ok().flatten()?.code(),
+                Ok(None) if start.elapsed() < time => thread::sleep(Duration::from_millis(5)),
+                ended => return ended.ok().flatten(),
             }
         }
     }
@@ -117,63 +106,48 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let start = Instant::now();
-        let is_over = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        if is_over(&mut self.0) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
             return;
         }
         // A child that nobody has waited for keeps its number.
         let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
-        while start.elapsed() < PATIENCE {
-            if is_over(&mut self.0) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(5));
+        if self.ends_within(PATIENCE).is_none() {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
         }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
 /// What a program that works for so long writes to standard output until its end, whatever its exit status. It is killed when
 /// a signal asks for the end, or when it goes on for a minute longer: its interface, or the one it talks to, may be gone.
 pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
-    let failed = |command: &Command, cause: std::io::Error| {
-        Error::Failed(format!("{}: {cause}", command_line(command)))
-    };
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let mut child = command.spawn().map_err(|cause| not_started(command, cause))?;
-    let stdout = child.stdout.take();
-    thread::scope(|scope| {
-        let reading = started(scope, move || {
-            let mut bytes = Vec::new();
-            stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut bytes)).map(|_| bytes)
-        });
-        let reading = reading.inspect_err(|_| {
-            let _ = child.kill();
-            let _ = child.wait();
-        });
-        let reading = reading.map_err(TopologyError::Thread)?;
-        let start = Instant::now();
-        while matches!(child.try_wait(), Ok(None)) {
-            let is_stopped = stop.load(Ordering::Relaxed);
-            if is_stopped || start.elapsed() > works + OVERTIME {
-                let _ = child.kill();
-                let _ = child.wait();
-                if is_stopped {
-                    return Err(Error::Interrupted);
-                }
-                let seconds = (works + OVERTIME).as_secs();
-                return Err(Error::Failed(format!(
-                    "{} has not ended after {seconds} s, and was killed",
-                    command_line(command)
-                )));
-            }
-            thread::sleep(POLL);
+    let mut running = Running::with(command, Stdio::piped(), Stdio::null())?;
+    let reading = whole(running.0.stdout.take())?;
+    let start = Instant::now();
+    while matches!(running.0.try_wait(), Ok(None)) {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped || start.elapsed() > works + OVERTIME {
+            let _ = running.0.kill();
+            let (line, seconds) = (command_line(command), (works + OVERTIME).as_secs());
+            let late = || Error::Failed(format!("{line} has not ended after {seconds} s, and was killed"));
+            return Err(if is_stopped { Error::Interrupted } else { late() });
         }
-        let bytes = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        bytes.map_err(|cause| failed(command, cause))
+        thread::sleep(POLL);
+    }
+    let bytes = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    bytes.map_err(|cause| Error::Failed(format!("{}: {cause}", command_line(command))))
+}
+
+/// Reads all that a program writes into a pipe.
+fn whole(pipe: Option<impl Read + Send + 'static>) -> Result<JoinHandle<io::Result<Vec<u8>>>, Error> {
+    in_thread(move || {
+        let mut bytes = Vec::new();
+        pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes)).map(|_| bytes)
     })
+}
+
+fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
+    thread::Builder::new().spawn(work).map_err(|error| ThreadError(error).into())
 }
 
 #[cfg(test)]

@@ -4,13 +4,10 @@ use super::cpu_time::Spent;
 use super::pair::{ADDRESSES, Pair, WAN};
 use super::{Error, Tools};
 use crate::machine::Watched;
-use crate::namespace::TopologyError;
 use crate::report::Rates;
-use crate::supervise::{EndWhenDropped, started};
+use crate::supervise::{EndWhenDropped, ThreadError, started};
 use crate::udp::{self, PORT, Received, Receiving, Sending, Sent, UdpError};
 use crate::wire_size::Framing;
-use rustix::io::Errno;
-use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,12 +60,11 @@ impl UdpLoad {
             };
             thread::sleep(ON_ITS_WAY);
             over.store(true, Ordering::Relaxed);
-            Ok((sent, sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
-        })
-        .map_err(TopologyError::Thread)?;
-        let received = received?.map_err(failed)?;
-        let sent =
-            sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))??.map_err(failed)?;
+            let received = sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, ThreadError>((sent, received))
+        })?;
+        let received = received??;
+        let sent = sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))???;
         // What was sent into nothing has no end that the sink would miss.
         for (end, _) in pair.ends() {
             if !end.works(WAN)? {
@@ -121,15 +117,5 @@ impl UdpLoad {
         // Who waits for it is there as long as this thread is.
         let _ = listens.send(());
         udp::receive(&receiving, listening, None, over, &mut |_| ControlFlow::Continue(()))
-    }
-}
-
-fn failed(error: UdpError) -> Error {
-    match error {
-        UdpError::Thread(error) => TopologyError::Thread(error).into(),
-        error if error.cause().and_then(io::Error::raw_os_error) == Some(Errno::MFILE.raw_os_error()) => {
-            Error::Lacks(format!("{error}; `ulimit -n NUMBER` allows more"))
-        }
-        error => Error::Failed(error.to_string()),
     }
 }

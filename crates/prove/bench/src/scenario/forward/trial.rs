@@ -4,9 +4,8 @@ use super::super::router::{Router, Way};
 use super::super::{Error, Tools};
 use super::stall;
 use crate::frames::{Played, Playing};
-use crate::namespace::TopologyError;
 use crate::pin::{self, cpu_of};
-use crate::supervise::started;
+use crate::supervise::{ThreadError, started};
 use std::sync::atomic::Ordering;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -49,10 +48,10 @@ pub fn trial(router: &Router, ways: &[Way], rate: Option<f64>, tools: &Tools<'_>
         let play = |(number, way): (usize, &Way)| {
             let (way, cpus) = (*way, cpu_of(&cpus, number).into_iter().collect());
             let playing = Playing { rate: each, length: Some(tools.seconds), cpus, ..Playing::default() };
-            started(scope, move || router.play(way, playing, tools)).map_err(TopologyError::Thread)
+            started(scope, move || router.play(way, playing, tools))
         };
         // Where one cannot be started, the others end with their time.
-        let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, _>>()?;
+        let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, ThreadError>>()?;
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

@@ -4,12 +4,11 @@ use super::super::cpu_time::Spent;
 use super::super::{Error, Measured, Tools};
 use super::interface::no_load;
 use crate::machine::{Usage, Watched};
-use crate::namespace::TopologyError;
 use crate::pin;
 use crate::report::Rates;
 use crate::request::{self, Answer, AskError, Request};
-use crate::supervise::started;
-use crate::udp::{self, Listening, PORT, Received, Receiving, UdpError};
+use crate::supervise::{ThreadError, started};
+use crate::udp::{self, Listening, PORT, Received, Receiving};
 use crate::wire_size::Framing;
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -65,10 +64,10 @@ impl Arrival<'_> {
     /// Requests load, and receives until it was sent.
     fn requested(&self, from: SocketAddr, tools: &Tools<'_>) -> Result<Observation, Error> {
         let receiving = self.receiving(None)?;
-        let listening = receiving.listen().map_err(failed)?;
+        let listening = receiving.listen()?;
         let request = Request::new(PORT, self.payload.into(), self.flows, self.senders, tools.seconds);
         let over = AtomicBool::new(false);
-        let counters = Counters::now(self.interface);
+        let before = counters(self.interface);
         let watched = watched(self.interface)?;
         let (answer, received) = thread::scope(|scope| {
             let asking = started(scope, || {
@@ -78,10 +77,10 @@ impl Arrival<'_> {
                 answer
             })?;
             let received = receive(&receiving, listening, Some(watched), &over);
-            Ok((asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received))
-        })
-        .map_err(TopologyError::Thread)?;
-        let (frames, missed) = counters.since();
+            let answer = asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, ThreadError>((answer, received))
+        })?;
+        let (frames, missed) = counted_since(before, self.interface);
         let answer = answer.map_err(|error| match error {
             // It answered before: the error is that of this cell.
             AskError::Nobody { .. } => Error::Failed(error.to_string()),
@@ -94,7 +93,7 @@ impl Arrival<'_> {
     fn by_itself(&self, tools: &Tools<'_>) -> Result<Observation, Error> {
         let short = self.receiving(Some(WAIT))?;
         let probe = || {
-            let received = receive(&short, short.listen().map_err(failed)?, None, tools.stop)?;
+            let received = receive(&short, short.listen()?, None, tools.stop)?;
             Ok((received.counts.packets > 0).then_some(()))
         };
         tools.wait_for(PATIENCE, probe)?.ok_or_else(|| {
@@ -105,10 +104,10 @@ impl Arrival<'_> {
             ))
         })?;
         let receiving = self.receiving(Some(tools.seconds))?;
-        let listening = receiving.listen().map_err(failed)?;
-        let counters = Counters::now(self.interface);
+        let listening = receiving.listen()?;
+        let before = counters(self.interface);
         let received = receive(&receiving, listening, Some(watched(self.interface)?), tools.stop)?;
-        let (frames, missed) = counters.since();
+        let (frames, missed) = counted_since(before, self.interface);
         Ok((received, None, frames, missed))
     }
 
@@ -137,34 +136,18 @@ fn receive(
     watched: Option<Watched>,
     stop: &AtomicBool,
 ) -> Result<Received, Error> {
-    udp::receive(receiving, listening, watched, stop, &mut |_| ControlFlow::Continue(())).map_err(failed)
-}
-
-fn failed(error: UdpError) -> Error {
-    Error::Failed(error.to_string())
+    Ok(udp::receive(receiving, listening, watched, stop, &mut |_| ControlFlow::Continue(()))?)
 }
 
 fn watched(interface: &str) -> Result<Watched, Error> {
     Watched::open(interface).map_err(|error| Error::Failed(error.to_string()))
 }
 
-struct Counters<'a> {
-    interface: &'a str,
-    before: [u64; 3],
-}
-
-impl Counters<'_> {
-    fn now(interface: &str) -> Counters<'_> {
-        Counters { interface, before: counters(interface) }
-    }
-
-    /// Frames received, and frames for which there was no room. Drivers count these as missed or as FIFO errors, some as both.
-    fn since(&self) -> (u64, u64) {
-        let now = counters(self.interface);
-        let mut since = now.iter().zip(self.before).map(|(now, before)| now.saturating_sub(before));
-        let [frames, missed, fifo] = [(); 3].map(|()| since.next().unwrap_or(0));
-        (frames, missed.max(fifo))
-    }
+/// Frames received, and frames for which there was no room. Drivers count these as missed or as FIFO errors, some as both.
+fn counted_since(before: [u64; 3], interface: &str) -> (u64, u64) {
+    let [frames, missed, fifo] = counters(interface);
+    let since = |now: u64, place: usize| now.saturating_sub(before[place]);
+    (since(frames, 0), since(missed, 1).max(since(fifo, 2)))
 }
 
 fn counters(interface: &str) -> [u64; 3] {
