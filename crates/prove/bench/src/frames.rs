@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::machine::Watched;
+use crate::pace::Pacing;
 use crate::pin::CpuError;
 use crate::senders::Senders;
 use crate::supervise::{EachSecond, Seen, ThreadError};
@@ -139,8 +140,9 @@ pub fn play(
     for frames in shares {
         jobs.push((frames.len() as f64 / all as f64, (Transmit::open(playing.interface)?, frames)));
     }
-    let Playing { cpus, rate, length, count, overhead, .. } = playing;
-    let senders = Senders { cpus, rate: *rate, length: *length, count: *count, grain: GRAIN };
+    let Playing { cpus, overhead, .. } = playing;
+    let pacing = Pacing { rate: playing.rate, length: playing.length, count: playing.count, grain: GRAIN };
+    let senders = Senders { cpus, pacing };
     let total =
         senders.run(jobs, machine, stop, each_second, |(mut transmit, frames), sender, end, shared| {
             let mut frames = frames.iter().cycle();

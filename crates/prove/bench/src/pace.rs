@@ -10,15 +10,21 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// No sleep is longer, so that a wish to end is seen.
 const NAP: Duration = Duration::from_millis(20);
 
+/// How much is to be sent, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacing {
+    /// A second; `None`: as many as go.
+    pub rate: Option<f64>,
+    pub length: Option<Duration>,
+    pub count: Option<u64>,
+    /// What is due within this time is sent together.
+    pub grain: Duration,
+}
+
 #[derive(Debug)]
 pub struct Pace {
-    /// A second; `None`: as many as go.
-    rate: Option<f64>,
-    /// Datagrams that are due within this time are sent together.
-    grain: Duration,
+    pacing: Pacing,
     start: Instant,
-    length: Option<Duration>,
-    count: u64,
     given: u64,
     skipped: u64,
     missed: u64,
@@ -33,15 +39,13 @@ enum Step {
 }
 
 impl Pace {
-    /// From `start` on, for so long and so many.
-    pub fn from(
-        start: Instant,
-        rate: Option<f64>,
-        grain: Duration,
-        length: Option<Duration>,
-        count: Option<u64>,
-    ) -> Pace {
-        Pace { rate, grain, start, length, count: count.unwrap_or(u64::MAX), given: 0, skipped: 0, missed: 0 }
+    pub fn from(start: Instant, pacing: Pacing) -> Pace {
+        Pace { pacing, start, given: 0, skipped: 0, missed: 0 }
+    }
+
+    /// How many there are to send still.
+    fn left(&self) -> u64 {
+        self.pacing.count.unwrap_or(u64::MAX) - self.given
     }
 
     /// Datagrams that were due and will not be sent: whoever sends was too slow.
@@ -51,7 +55,7 @@ impl Pace {
 
     /// Waits until some are due and gives their number, at most `most`; `None` at the end.
     pub fn next(&mut self, most: u64, end: &AtomicBool) -> Option<u64> {
-        let most = most.min(self.count - self.given);
+        let most = most.min(self.left());
         if most == 0 {
             return None;
         }
@@ -67,16 +71,17 @@ impl Pace {
 
     /// What to do `now`, counted from the start.
     fn step(&mut self, now: Duration, most: u64) -> Step {
-        let is_over = self.length.is_some_and(|length| now >= length);
-        let is_late = self.length.is_some_and(|length| now >= length + PATIENCE);
-        let Some(rate) = self.rate else { return if is_over { Step::End } else { Step::Due(most) } };
-        let now = self.length.map_or(now, |length| now.min(length));
+        let Pacing { rate, length, grain, .. } = self.pacing;
+        let is_over = length.is_some_and(|length| now >= length);
+        let is_late = length.is_some_and(|length| now >= length + PATIENCE);
+        let Some(rate) = rate else { return if is_over { Step::End } else { Step::Due(most) } };
+        let now = length.map_or(now, |length| now.min(length));
         let due = self.due(now, rate);
         if is_over {
             self.skipped += due * u64::from(is_late);
             return if due > 0 && !is_late { Step::Due(due.min(most)) } else { Step::End };
         }
-        let group = ((rate * self.grain.as_secs_f64()) as u64).clamp(1, most);
+        let group = ((rate * grain.as_secs_f64()) as u64).clamp(1, most);
         if due >= group {
             return Step::Due(due.min(most));
         }
@@ -84,7 +89,7 @@ impl Pace {
         let at = (self.past() + group - 1) as f64 / rate;
         // Some rates are less than one in the age of the universe.
         let at = Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX);
-        Step::Wait(self.length.map_or(at, |length| at.min(length)))
+        Step::Wait(length.map_or(at, |length| at.min(length)))
     }
 
     /// What was sent of what [`Pace::next`] gave.
@@ -106,10 +111,10 @@ impl Pace {
     /// How many are due after so long and were not sent. The first is due at once.
     fn due(&mut self, now: Duration, rate: f64) -> u64 {
         // At the very end the next one would begin another second.
-        let is_end = self.length == Some(now);
+        let is_end = self.pacing.length == Some(now);
         let all = now.as_secs_f64() * rate;
         let all = if is_end { (all - 1e-6).max(0.0).ceil() as u64 } else { all as u64 + 1 };
-        let due = all.saturating_sub(self.past()).min(self.count - self.given);
+        let due = all.saturating_sub(self.past()).min(self.left());
         let most = ((rate * PATIENCE.as_secs_f64()) as u64).max(1);
         self.skipped += due.saturating_sub(most);
         due.min(most)
@@ -127,15 +132,16 @@ pub fn sharpen_sleeps() {
 mod tests {
     use super::*;
 
-    fn pace(rate: f64, length: Option<Duration>, count: Option<u64>) -> Pace {
-        Pace::from(Instant::now(), Some(rate), Duration::from_micros(100), length, count)
+    fn pace(rate: impl Into<Option<f64>>, length: Option<Duration>, count: Option<u64>) -> Pace {
+        let grain = Duration::from_micros(100);
+        Pace::from(Instant::now(), Pacing { rate: rate.into(), length, count, grain })
     }
 
     /// Calls `send` with what is due, by a clock that advances by each call's time and to where a wait ends.
     fn run(pace: &mut Pace, call: Duration, mut send: impl FnMut(&mut Pace, u64)) {
         let mut now = Duration::ZERO;
         loop {
-            match pace.step(now, 64.min(pace.count - pace.given).max(1)) {
+            match pace.step(now, 64.min(pace.left()).max(1)) {
                 Step::Due(count) => {
                     send(pace, count);
                     now += call;
@@ -194,7 +200,7 @@ mod tests {
     fn a_count_ends_it() {
         let end = AtomicBool::new(false);
         for rate in [None, Some(1e6)] {
-            let mut pace = Pace::from(Instant::now(), rate, Duration::from_micros(100), None, Some(100));
+            let mut pace = pace(rate, None, Some(100));
             let mut sent = 0;
             while let Some(count) = pace.next(64, &end) {
                 pace.sent(count);

@@ -3,7 +3,7 @@
 use crate::counts::{Counts, Shared};
 use crate::gate::Gate;
 use crate::machine::Watched;
-use crate::pace::{Pace, sharpen_sleeps};
+use crate::pace::{Pace, Pacing, sharpen_sleeps};
 use crate::pin::{CpuError, cpu_of, pin};
 use crate::report::Interval;
 use crate::supervise::{EachSecond, Seen, Supervisor, ThreadError};
@@ -13,12 +13,7 @@ use std::time::Duration;
 /// What all of them send together.
 pub(crate) struct Senders<'a> {
     pub cpus: &'a [u16],
-    /// A second; `None`: as fast as they go.
-    pub rate: Option<f64>,
-    pub length: Option<Duration>,
-    pub count: Option<u64>,
-    /// What is due within this time is sent together.
-    pub grain: Duration,
+    pub pacing: Pacing,
 }
 
 /// What they have sent.
@@ -34,10 +29,7 @@ pub(crate) struct Total<T> {
 pub(crate) struct Sender<'a> {
     gate: &'a Gate,
     cpu: Option<u16>,
-    rate: Option<f64>,
-    length: Option<Duration>,
-    count: Option<u64>,
-    grain: Duration,
+    pacing: Pacing,
 }
 
 impl Senders<'_> {
@@ -54,16 +46,13 @@ impl Senders<'_> {
         let gate = Gate::new(threads + 1);
         let sender = |(number, (part, job))| {
             let (number, of) = (number as u64, threads as u64);
-            let sender = Sender {
-                gate: &gate,
-                cpu: cpu_of(self.cpus, number as usize),
-                rate: self.rate.map(|rate| rate * part),
-                length: self.length,
+            let pacing = Pacing {
+                rate: self.pacing.rate.map(|rate| rate * part),
                 // What is left over goes to the first.
-                count: self.count.map(|count| count / of + u64::from(number < count % of)),
-                grain: self.grain,
+                count: self.pacing.count.map(|count| count / of + u64::from(number < count % of)),
+                ..self.pacing
             };
-            (sender, job)
+            (Sender { gate: &gate, cpu: cpu_of(self.cpus, number as usize), pacing }, job)
         };
         let jobs = jobs.into_iter().enumerate().map(sender).collect();
         let each_second = &mut |interval: &Interval| each_second(interval);
@@ -96,7 +85,7 @@ impl Sender<'_> {
         // Whatever became of this one, the others wait for it.
         let start = self.gate.pass();
         pinned?;
-        let mut pace = Pace::from(start, self.rate, self.grain, self.length, self.count);
+        let mut pace = Pace::from(start, self.pacing);
         let mut counts = Counts::default();
         while let Some(due) = pace.next(most, end) {
             send(from, due, &mut pace, &mut counts)?;

@@ -3,7 +3,7 @@
 use super::{LONGEST, MOST_FLOWS, UdpError, failed, is_again, open, raise_descriptors, unspecified};
 use crate::counts::Counts;
 use crate::machine::Watched;
-use crate::pace::Pace;
+use crate::pace::{Pace, Pacing};
 use crate::payload::{self, FlowId, HEADER, Header, Kind};
 use crate::senders::Senders;
 use crate::supervise::{EachSecond, Seen};
@@ -199,8 +199,9 @@ pub fn send(
     }
     let flows = shares.iter().map(Vec::len).sum::<usize>() as u64;
     let grain = if sending.segments > 1 { SEGMENT_GRAIN } else { GRAIN };
-    let Sending { cpus, rate, length, count, payload, .. } = sending;
-    let senders = Senders { cpus, rate: *rate, length: *length, count: *count, grain };
+    let Sending { cpus, payload, .. } = sending;
+    let pacing = Pacing { rate: sending.rate, length: sending.length, count: sending.count, grain };
+    let senders = Senders { cpus, pacing };
     let jobs = shares.into_iter().map(|flows| (1.0 / threads as f64, flows)).collect();
     let total =
         senders.run(jobs, machine, stop, each_second, |mut flows: Vec<Flow>, sender, end, shared| {
