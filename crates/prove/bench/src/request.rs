@@ -345,17 +345,21 @@ mod tests {
     fn what_is_asked_for_is_sent_to_who_asks() {
         let never = AtomicBool::new(false);
         let all = served(&[HERE], || {
-            let receiving = Receiving { address: at(7001), buffer: Some(64 << 20), ..Receiving::default() };
+            let receiving = Receiving {
+                address: at(7001),
+                buffer: Some(64 << 20),
+                length: Some(testkit::PATIENCE),
+                once: true,
+                ..Receiving::default()
+            };
             let listening = receiving.listen().expect("a sink");
             let request = Request::new(7001, 32, 4, 2, Duration::from_millis(100));
-            let over = AtomicBool::new(false);
             thread::scope(|scope| {
+                // It ends when all flows have.
                 let sink = scope.spawn(|| {
-                    receive(&receiving, listening, None, &over, &mut |_| ControlFlow::Continue(()))
+                    receive(&receiving, listening, None, &never, &mut |_| ControlFlow::Continue(()))
                 });
                 let answer = ask(at(7000), &request, &never).expect("an answer");
-                thread::sleep(Duration::from_millis(100));
-                over.store(true, Ordering::Relaxed);
                 let received = sink.join().expect("no panic").expect("received");
                 assert_eq!(received.counts.flows, 4, "{received:?}");
                 assert_eq!(received.counts.packets + received.counts.missing, answer.sent, "{received:?}");
@@ -371,10 +375,10 @@ mod tests {
     #[test]
     fn a_load_ends_when_whoever_asked_is_gone_and_byte_by_byte_is_no_line() {
         let all = served(&[HERE], || {
-            let _sink = std::net::UdpSocket::bind(at(7001)).expect("a sink");
+            let sink = std::net::UdpSocket::bind(at(7001)).expect("a sink");
             let mut stream = TcpStream::connect(at(7000)).expect("there");
             write(&mut stream, &Request::new(7001, 32, 1, 1, Duration::from_secs(60))).expect("written");
-            thread::sleep(Duration::from_millis(100));
+            sink.recv(&mut [0; 32]).expect("the load");
             drop(stream);
             // It is served when the load before has ended, and its line does not come in time.
             let mut stream = TcpStream::connect(at(7000)).expect("there");
