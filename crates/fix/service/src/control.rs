@@ -136,21 +136,26 @@ impl Instances {
     pub fn connect(&self, name: &str) -> Result<(UnixStream, Option<u32>), ControlError> {
         self.state().check()?;
         let path = self.file(name, ".sock");
-        let stream = UnixStream::connect(&path).map_err(|error| {
-            let (kind, name) = (self.kind(), name.to_owned());
-            match error.kind() {
-                io::ErrorKind::NotFound => ControlError::None { kind, name },
+        let (kind, instance) = (self.kind(), || name.to_owned());
+        let stream = loop {
+            let source = match UnixStream::connect(&path) {
+                Ok(stream) => break stream,
+                Err(error) => error,
+            };
+            return Err(match source.kind() {
+                io::ErrorKind::NotFound => ControlError::None { kind, name: instance() },
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { kind, path },
-                io::ErrorKind::ConnectionRefused => match server::remove_dead(kind, &name, &path) {
-                    Ok(()) => ControlError::Killed { kind, name },
+                io::ErrorKind::ConnectionRefused => match server::remove_if_dead(kind, name, &path) {
+                    Ok(true) => ControlError::Killed { kind, name: instance() },
+                    Ok(false) => continue,
                     Err(ControlError::File { path, source, .. }) => {
-                        ControlError::Leftover { kind, name, path, source }
+                        ControlError::Leftover { kind, name: instance(), path, source }
                     }
                     Err(error) => error,
                 },
-                _ => ControlError::NoAnswer { kind, name, source: error },
-            }
-        })?;
+                _ => ControlError::NoAnswer { kind, name: instance(), source },
+            });
+        };
         let pid = peer(&stream).and_then(|peer| peer.pid);
         // It would read the question when it goes on, and find nobody to answer.
         match self.stopped(name, pid) {

@@ -46,6 +46,17 @@ impl Lock {
         Lock::tried(file.try_lock_shared(), file)
     }
 
+    /// Locks an open file for this process alone, as soon as others let it. For what takes moments: a process that is stopped
+    /// (SIGSTOP) keeps its lock.
+    pub fn wait(file: File) -> io::Result<Lock> {
+        loop {
+            match file.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                locked => return locked.map(|()| Lock { file }),
+            }
+        }
+    }
+
     fn tried(tried: Result<(), TryLockError>, file: File) -> io::Result<Option<Lock>> {
         match tried {
             Ok(()) => Ok(Some(Lock { file })),

@@ -131,7 +131,8 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
     // Nobody answers.
     for more in [&["--daemon"][..], &[]] {
         let client = line.start_to_connect("alice", more);
-        wait_until("it looks for a concentrator", || line.status_if_any("ppp0").is_some());
+        let what = std::fmt::from_fn(|f| write!(f, "it looks for a concentrator:\n{}", client.said()));
+        wait_until(what, || line.status_if_any("ppp0").is_some());
         line.near(&["disconnect", "ppp0"]).ends(0);
         let said = client.ended().ends(0).text();
         let last = "ppp0 is over: its end was requested before a session was open.\n";

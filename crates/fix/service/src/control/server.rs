@@ -4,10 +4,11 @@ use super::ControlError;
 use super::queue::RequestQueue;
 use crate::instance::{Instances, Kind};
 use crate::steps::step;
+use kernel::file::Lock;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::{Pid, test_kill_process};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -59,8 +60,11 @@ impl Server {
         let path = instances.file(name, ".sock");
         instances.state().make()?;
         remove_abandoned(instances);
+        let placing = placing(&path)?;
         remove_dead(instances.kind(), name, &path)?;
-        Server::at(path.clone(), path, handler, stop)
+        let server = Server::at(path.clone(), path, handler, stop);
+        drop(placing);
+        server
     }
 
     /// The same while another process answers for `name`: at a socket of its own, until [`Server::take_place`].
@@ -225,8 +229,26 @@ pub(super) fn is_dead(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Removes a socket that nobody listens at.
-pub(super) fn remove_dead(kind: Kind, name: &str, path: &Path) -> Result<(), ControlError> {
+/// The lock of the folder in which `path` is. Under it a socket is made, and one that is dead is found and removed: one that has
+/// a name and is not listened at yet looks dead.
+fn placing(path: &Path) -> Result<Lock, ControlError> {
+    let folder = path.parent().unwrap_or(path);
+    let locked = File::open(folder).and_then(Lock::wait);
+    locked.map_err(|source| ControlError::File { what: "lock", path: folder.to_owned(), source })
+}
+
+/// Removes a socket at which nobody seems to listen; `false`: somebody does, or did until now.
+pub(super) fn remove_if_dead(kind: Kind, name: &str, path: &Path) -> Result<bool, ControlError> {
+    let _placing = placing(path)?;
+    match remove_dead(kind, name, path) {
+        Ok(()) => Ok(true),
+        Err(ControlError::Held { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a socket that nobody listens at. For who has [`placing`].
+fn remove_dead(kind: Kind, name: &str, path: &Path) -> Result<(), ControlError> {
     let failed = |what| move |source| ControlError::File { what, path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

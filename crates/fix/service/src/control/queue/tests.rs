@@ -3,6 +3,7 @@ use crate::control::{ControlError, Refused, Server};
 use crate::{Instances, Kind, StateDir};
 use serde_json::Value;
 use std::io::BufRead;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of an answer that fits no buffer of a socket.
 const LONG: usize = 4 << 20;
@@ -229,6 +230,32 @@ fn only_its_owner_can_connect_to_a_socket() {
     };
     let _server = thread::scope(|scope| scope.spawn(careless).join().expect("no panic"));
     assert_eq!(mode("two"), 0o600);
+}
+
+/// A question that comes between a socket's name and its listening takes nothing away.
+#[test]
+fn who_asks_while_a_socket_is_made_leaves_it() {
+    const ROUNDS: usize = 2000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let instances = Instances::new(Kind::Link, StateDir::at(folder.path())).expect("a namespace");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = instances.connect("one");
+                }
+            });
+        }
+        let answered = (0..ROUNDS).filter(|_| {
+            let (_stop, ask) = UnixStream::pair().expect("a pair");
+            let made = Server::new(&instances, "one", Arc::new(Handler), ask);
+            made.is_ok_and(|_server| instances.ask::<Value>("one", "status").is_ok())
+        });
+        let answered = answered.count();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(answered, ROUNDS);
+    });
 }
 
 /// Attack: another user, where somebody opened folder and socket to all.
