@@ -2,9 +2,9 @@
 
 use super::line::{
     CHAP, End, IPCP, IPV6CP, LCP, Line, PAP, SECRET, SUBSCRIBER, after_lcp, agree, answers, concentrator,
-    grant, host, of_host, packet, parts, verdict,
+    demand, host, of_host, packet, parts, started, verdict,
 };
-use crate::session::{Action, Claim, Closed, Demanded, Family, Method, NetworkFailure, Phase, Verdict};
+use crate::session::{Action, Closed, Demanded, Family, Method, NetworkFailure, Phase, Verdict};
 use crate::{chap, ms_chap, pap};
 use std::time::Duration;
 
@@ -58,21 +58,16 @@ fn compressed_protocol_fields_are_dropped() {
         line.ends[0].receive(bytes);
         assert!(line.ends[0].sent().is_empty(), "{bytes:?}");
     }
-    assert_eq!(line.ends[0].notices().len(), 1, "told once");
+    assert_eq!(line.ends[0].notices().len(), 1, "one notice for all");
     assert!(line.is_up());
 
-    for (from, bytes) in &line.trace {
-        let (protocol, code, _, data) = parts(bytes);
-        if (protocol, code) == (LCP, 1) {
-            assert!(
-                !data.windows(2).any(|pair| [[7, 2], [8, 2], [2, 6]].contains(&[pair[0], pair[1]])),
-                "{from}"
-            );
-        }
+    let requests =
+        line.trace.iter().map(|(_, bytes)| parts(bytes)).filter(|sent| (sent.0, sent.1) == (LCP, 1));
+    for (.., options) in requests {
+        let unwanted = |pair: &[u8]| [[7, 2], [8, 2], [2, 6]].iter().any(|option| option == pair);
+        assert!(!options.windows(2).any(unwanted), "{options:?}");
     }
-    let mut end = End::new(of_host(host(&[])), 1);
-    end.start();
-    end.sent();
+    let (mut end, ..) = started(of_host(host(&[])));
     let unwanted = b"\x02\x06\0\0\0\0\x07\x02\x08\x02\x04\x04\xc0\x25\x09\x03\x02\x11\x04\x05\xdc";
     end.receive(&packet(LCP, 1, 9, &[b"\x01\x04\x05\xd4", &unwanted[..]].concat()));
     assert_eq!(sent_of(&mut end, LCP), [(4, 9, unwanted.to_vec())]);
@@ -96,9 +91,7 @@ fn echo_replies_keep_to_the_mru_of_the_peer() {
     end.receive(&packet(LCP, 9, 7, &[0; 3]));
     assert!(end.sent().is_empty());
     // An MRU in which nothing fits is not agreed to.
-    let mut end = End::new(of_host(host(&[])), 1);
-    end.start();
-    end.sent();
+    let (mut end, ..) = started(of_host(host(&[])));
     end.receive(&packet(LCP, 1, 1, b"\x01\x04\x00\x05"));
     assert_eq!(sent_of(&mut end, LCP), [(3, 1, b"\x01\x04\x00\x80".to_vec())]);
 }
@@ -107,11 +100,8 @@ fn echo_replies_keep_to_the_mru_of_the_peer() {
 /// host says why.
 #[test]
 fn methods_that_are_not_allowed_are_never_used() {
-    let demand = |method: Method| [&[3, method.option().len() as u8 + 2], method.option()].concat();
     let allowed = [Method::MsChapV2, Method::ChapMd5];
-    let mut end = End::new(of_host(host(&allowed)), 1);
-    end.start();
-    end.sent();
+    let (mut end, ..) = started(of_host(host(&allowed)));
     let mut said = Vec::new();
     for identifier in 0..10 {
         end.receive(&packet(LCP, 1, identifier, &demand(Method::Pap)));
@@ -190,21 +180,20 @@ fn challenges_are_good_for_one_claim() {
         assert!(seen.insert(value.clone()), "the challenge is new");
         last = (identifier, value);
     }
-    let response = |identifier, value: &[u8]| {
-        let proof = chap::md5_response(identifier, SECRET, value);
+    // Under `identifier`, to a challenge.
+    let response = |identifier, (of, value): (u8, &[u8])| {
+        let proof = chap::md5_response(of, SECRET, value);
         packet(CHAP, chap::RESPONSE, identifier, &chap::value(&proof, b"user@isp"))
     };
-    end.receive(&response(first, &old));
+    end.receive(&response(first, (first, &old)));
     assert!(end.claims().is_empty(), "the response to an old challenge");
     // Under the identifier of the new one it is a claim that no secret proves.
-    let replayed = chap::md5_response(first, SECRET, &old);
-    end.receive(&packet(CHAP, chap::RESPONSE, last.0, &chap::value(&replayed, b"user@isp")));
+    end.receive(&response(last.0, (first, &old)));
     let claims = end.claims();
-    assert_eq!(claims.len(), 1);
-    assert!(claims[0].proof(SECRET).is_none());
+    assert!(claims.len() == 1 && claims[0].proof(SECRET).is_none());
     end.authenticated(Verdict::Refused { message: Vec::new() });
     // One challenge, one claim.
-    end.receive(&response(last.0, &last.1));
+    end.receive(&response(last.0, (last.0, &last.1)));
     assert!(end.claims().is_empty());
     end.pass(Duration::from_secs(100));
     assert_eq!(end.closed(), Some(&Closed::SubscriberRefused { user: b"user@isp".to_vec() }));
@@ -234,8 +223,7 @@ fn endless_refusals_end() {
     }
     // Requests that cannot be agreed to: naks become rejects, and then it is over.
     for options in [&b"\x01\x04\x00\x05"[..], b"\x07\x02"] {
-        let mut end = End::new(of_host(host(&[])), 1);
-        end.start();
+        let (mut end, ..) = started(of_host(host(&[])));
         for identifier in 0..50 {
             end.receive(&packet(LCP, 1, identifier, options));
         }
@@ -247,8 +235,7 @@ fn endless_refusals_end() {
         assert_eq!(end.closed(), Some(&Closed::NoAgreement));
     }
     // Agreeing to everything and never being agreed to.
-    let mut end = End::new(of_host(host(&[])), 1);
-    end.start();
+    let (mut end, ..) = started(of_host(host(&[])));
     for second in 0..200 {
         end.pass(Duration::from_secs(second));
         end.receive(&packet(LCP, 1, second as u8, b"\x07\x02"));
@@ -256,8 +243,7 @@ fn endless_refusals_end() {
     }
     assert!(end.closed().is_some());
     // Whoever sends something else than answers is somebody all the same.
-    let mut end = End::new(of_host(host(&[])), 1);
-    end.start();
+    let (mut end, ..) = started(of_host(host(&[])));
     for second in 0..100 {
         end.pass(Duration::from_secs(second));
         end.receive(&packet(LCP, 6, 0, b""));
@@ -274,11 +260,8 @@ fn endless_refusals_end() {
     assert!(end.actions.contains(&Action::Down(Family::Ipv4)));
     assert!(end.sent().len() < 60);
     assert_eq!((end.phase(), end.session.ipv4()), (Phase::Open, None));
-    assert!(
-        end.notices().iter().any(|notice| notice == "IPv4 is not there: no agreement."),
-        "{:?}",
-        end.notices()
-    );
+    let notices = end.notices();
+    assert!(notices.iter().any(|notice| notice == "IPv4 is not there: no agreement."), "{notices:?}");
 }
 
 /// Attack 19: LCP restarted in mid-session. What was up is down at once, and nothing flows before authentication was done anew.
@@ -368,11 +351,6 @@ fn a_restart_of_lcp_ends_well_between_honest_ends() {
 /// Attack 20: repeated authentication gets the same answer, without a second claim, and so many a second.
 #[test]
 fn repeated_authentication_changes_nothing() {
-    let grants = |claim: &Claim| Verdict::Accepted {
-        grant: grant(),
-        proof: claim.proof(SECRET).expect("the secret"),
-        message: b"hello".to_vec(),
-    };
     let mut end = after_lcp(concentrator(&[Method::Pap]), b"");
     end.sent();
     let request = |identifier| packet(PAP, pap::REQUEST, identifier, &pap::request(b"user@isp", SECRET));
@@ -381,15 +359,15 @@ fn repeated_authentication_changes_nothing() {
     // Again before the verdict: the verdict answers the last one.
     end.receive(&request(2));
     assert!(end.claims().is_empty());
-    end.authenticated(grants(&claim));
-    assert_eq!(sent_of(&mut end, PAP), [(pap::ACK, 2, b"\x05hello".to_vec())]);
+    end.authenticated(verdict(&claim));
+    assert_eq!(sent_of(&mut end, PAP), [(pap::ACK, 2, b"\x07welcome".to_vec())]);
     let other = packet(PAP, pap::REQUEST, 4, &pap::request(b"mallory", b"guess"));
     for again in [request(3), other] {
         end.receive(&again);
         let said = sent_of(&mut end, PAP);
-        assert_eq!((said.len(), said[0].0, &said[0].2[..]), (1, pap::ACK, &b"\x05hello"[..]));
+        assert_eq!((said.len(), said[0].0, &said[0].2[..]), (1, pap::ACK, &b"\x07welcome"[..]));
     }
-    end.authenticated(grants(&claim));
+    end.authenticated(verdict(&claim));
     assert!(end.claims().is_empty() && sent_of(&mut end, PAP).is_empty());
     for identifier in 0..=255 {
         end.receive(&request(identifier));
@@ -418,9 +396,8 @@ fn repeated_authentication_changes_nothing() {
         line.ends[0].receive(&packet(CHAP, chap::FAILURE, parts(&success).2, b"E=691"));
         line.ends[0].receive(&success);
         assert!(line.is_up() && line.ends[0].sent().is_empty());
-        let flood: Vec<_> =
-            (0..200).map(|_| packet(CHAP, chap::CHALLENGE, 9, &chap::value(&[1; 16], b"ac"))).collect();
-        flood.iter().for_each(|challenge| line.ends[0].receive(challenge));
+        let challenge = packet(CHAP, chap::CHALLENGE, 9, &chap::value(&[1; 16], b"ac"));
+        (0..200).for_each(|_| line.ends[0].receive(&challenge));
         assert!(line.ends[0].sent().len() <= 16);
     }
 }

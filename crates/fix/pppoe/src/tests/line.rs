@@ -107,29 +107,20 @@ impl End {
         self.now = until;
     }
 
+    /// Takes the actions in which `is_it` finds something.
+    fn take<T>(&mut self, is_it: impl Fn(&Action) -> Option<T>) -> Vec<T> {
+        let found = self.actions.iter().filter_map(&is_it).collect();
+        self.actions.retain(|action| is_it(action).is_none());
+        found
+    }
+
     /// Takes the packets that were sent.
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
-        let (mut sent, mut rest) = (Vec::new(), Vec::new());
-        for action in std::mem::take(&mut self.actions) {
-            match action {
-                Action::Send(packet) => sent.push(packet),
-                other => rest.push(other),
-            }
-        }
-        self.actions = rest;
-        sent
+        self.take(|action| if let Action::Send(packet) = action { Some(packet.clone()) } else { None })
     }
 
     pub fn claims(&mut self) -> Vec<Claim> {
-        let (mut claims, mut rest) = (Vec::new(), Vec::new());
-        for action in std::mem::take(&mut self.actions) {
-            match action {
-                Action::Authenticate(claim) => claims.push(claim),
-                other => rest.push(other),
-            }
-        }
-        self.actions = rest;
-        claims
+        self.take(|action| if let Action::Authenticate(claim) = action { Some(claim.clone()) } else { None })
     }
 
     pub fn closed(&self) -> Option<&Closed> {
@@ -268,11 +259,23 @@ pub fn agree(end: &mut End, protocol: u16) {
     end.receive(&packet(protocol, 2, identifier, &options));
 }
 
+/// The option of LCP that demands a method of authentication.
+pub fn demand(method: Method) -> Vec<u8> {
+    [&[3, method.option().len() as u8 + 2], method.option()].concat()
+}
+
+/// A session with identifier and options of its first Configure-Request.
+pub fn started(config: Arc<Config>) -> (End, u8, Vec<u8>) {
+    let mut end = End::new(config, 1);
+    end.start();
+    let (identifier, options) = request(&answers(&mut end), LCP);
+    (end, identifier, options)
+}
+
 /// A session whose LCP a scripted peer has agreed to, with `options` in the peer's request.
 pub fn after_lcp(config: Arc<Config>, options: &[u8]) -> End {
-    let mut end = End::new(config, 12);
-    end.start();
-    agree(&mut end, LCP);
+    let (mut end, identifier, own) = started(config);
+    end.receive(&packet(LCP, 2, identifier, &own));
     end.receive(&packet(LCP, 1, 77, options));
     end
 }

@@ -1,32 +1,24 @@
 //! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
 
 use super::line::{
-    ALL, Answer, CHAP, DNS, End, IPCP, IPV6CP, LCP, Line, OWN, PAP, SECRET, SUBSCRIBER, answers,
-    concentrator, grant, host, of_host, packet, request, tell, verdict,
+    ALL, Answer, CHAP, DNS, End, IPCP, IPV6CP, LCP, Line, OWN, PAP, SECRET, SUBSCRIBER, after_lcp, answers,
+    concentrator, demand, grant, host, of_host, packet, request, started, tell, verdict,
 };
 use crate::pap;
 use crate::session::{Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-fn started(end: &mut End) -> (u8, Vec<u8>) {
-    end.start();
-    request(&answers(end), LCP)
-}
-
 /// A host without authentication whose LCP is open, and its requests.
-fn open_host(methods: &[Method]) -> (End, Vec<Answer>) {
-    let mut end = End::new(of_host(host(methods)), 1);
-    let (identifier, options) = started(&mut end);
-    tell(&mut end, LCP, 2, identifier, &options);
-    let said = tell(&mut end, LCP, 1, 1, b"\x01\x04\x05\xd4\x05\x06\x11\x22\x33\x44");
-    (end, said)
+fn open_host() -> (End, Vec<Answer>) {
+    let mut end = after_lcp(of_host(host(&[])), b"\x01\x04\x05\xd4\x05\x06\x11\x22\x33\x44");
+    let requests = answers(&mut end);
+    (end, requests)
 }
 
 #[test]
 fn a_pppd_client_that_wants_another_method_and_its_own_options() {
-    let mut end = End::new(concentrator(&[Method::MsChapV2, Method::ChapMd5, Method::Pap]), 1);
-    let (identifier, options) = started(&mut end);
+    let (mut end, identifier, options) = started(concentrator(&ALL));
     assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x81");
     // ACCM, PFC and ACFC, as on a serial line.
     let serial = b"\x01\x04\x05\xd4\x02\x06\0\0\0\0\x05\x06\x01\x02\x03\x04\x07\x02\x08\x02";
@@ -45,7 +37,7 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     assert!(claim.proof(b"other").is_none());
     assert!(!format!("{claim:?}").contains("horse"));
     end.authenticated(verdict(&claim));
-    let requests = said_requests(&mut end);
+    let requests = answers(&mut end).into_iter().map(|sent| (sent.0, sent.1)).collect::<Vec<_>>();
     assert_eq!(requests, [(PAP, 2), (IPCP, 1), (IPV6CP, 1)]);
     // pppd asks for its own address, Microsoft's name servers too, and no address at all.
     let nak = |said: Vec<Answer>| said.into_iter().map(|said| (said.1, said.3)).collect::<Vec<_>>();
@@ -69,10 +61,6 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     assert_eq!(nak(said)[0].0, 4, "compression of IPv6 headers");
 }
 
-fn said_requests(end: &mut End) -> Vec<(u16, u8)> {
-    answers(end).into_iter().map(|said| (said.0, said.1)).collect()
-}
-
 /// Concentrators that name no magic number, name zero first, or reject the host's, and that demand what has no use on PPPoE.
 #[test]
 fn magic_numbers_that_are_missing_and_options_without_use() {
@@ -83,8 +71,7 @@ fn magic_numbers_that_are_missing_and_options_without_use() {
         (b"", [0; 4], true),
     ];
     for (demanded, magic, is_rejected) in cases {
-        let mut end = End::new(of_host(host(&[])), 1);
-        let (mut identifier, mut options) = started(&mut end);
+        let (mut end, mut identifier, mut options) = started(of_host(host(&[])));
         let mut own = options[6..].to_vec();
         let said = tell(&mut end, LCP, 1, 1, &[USELESS, demanded].concat());
         assert_eq!(said, [(LCP, 4, 1, USELESS.to_vec())], "these and nothing else");
@@ -108,7 +95,7 @@ fn magic_numbers_that_are_missing_and_options_without_use() {
 #[test]
 fn name_servers_that_are_nakked_instead_of_rejected() {
     for zero in [true, false] {
-        let (mut end, mut requests) = open_host(&[]);
+        let (mut end, mut requests) = open_host();
         for round in 1..6_u8 {
             let (identifier, asked) = request(&requests, IPCP);
             if !asked.windows(2).any(|pair| pair == [0x81, 6]) {
@@ -123,8 +110,7 @@ fn name_servers_that_are_nakked_instead_of_rejected() {
 
 #[test]
 fn an_mru_that_is_nakked() {
-    let mut end = End::new(of_host(host(&[])), 1);
-    let (identifier, _) = started(&mut end);
+    let (mut end, identifier, _) = started(of_host(host(&[])));
     let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
     assert_eq!(options[..4], *b"\x01\x04\x05\xd4", "1500 cannot be received");
     let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
@@ -134,25 +120,20 @@ fn an_mru_that_is_nakked() {
     tell(&mut end, LCP, 1, 1, b"");
     assert_eq!((end.phase(), end.session.peer_mru()), (Phase::Network, 1492));
 
-    let mut end = End::new(of_host(host(&[])), 1);
-    let (identifier, _) = started(&mut end);
+    let (mut end, identifier, _) = started(of_host(host(&[])));
     let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xae"), LCP);
     assert_eq!(options[..4], *b"\x01\x04\x05\xae", "1454 is as good");
     let (_, options) = request(&tell(&mut end, LCP, 4, identifier, b"\x01\x04\x05\xae"), LCP);
     assert_eq!(options[..2], *b"\x05\x06");
-}
-
-#[test]
-fn baby_jumbo_frames_by_discovery() {
+    // Baby jumbo frames by discovery.
     let mut end = End::with_mru(of_host(host(&[])), 1500, 1);
-    let (_, options) = started(&mut end);
-    assert_eq!(options[..4], *b"\x01\x04\x05\xdc");
+    end.start();
+    assert_eq!(request(&answers(&mut end), LCP).1[..4], *b"\x01\x04\x05\xdc");
 }
 
 #[test]
 fn answers_that_are_not_to_the_last_request_are_dropped() {
-    let mut end = End::new(of_host(host(&[])), 1);
-    let (identifier, options) = started(&mut end);
+    let (mut end, identifier, options) = started(of_host(host(&[])));
     let mut other = options.clone();
     other[9] ^= 1;
     for (code, identifier, data) in [
@@ -180,12 +161,12 @@ fn answers_that_are_not_to_the_last_request_are_dropped() {
 
 #[test]
 fn a_request_is_repeated_under_its_identifier_and_changed_under_a_new_one() {
-    let mut end = End::new(of_host(host(&[])), 1);
-    let first = started(&mut end);
+    let (mut end, identifier, options) = started(of_host(host(&[])));
     end.pass(Duration::from_secs(3));
-    assert_eq!(request(&answers(&mut end), LCP), first);
-    let changed = request(&tell(&mut end, LCP, 3, first.0, b"\x05\x06\x01\x02\x03\x04"), LCP);
-    assert!(changed.0 != first.0 && changed.1 != first.1);
+    let changed = tell(&mut end, LCP, 3, identifier, b"\x05\x06\x01\x02\x03\x04");
+    assert_eq!(request(&changed[..1], LCP), (identifier, options.clone()));
+    let changed = request(&changed, LCP);
+    assert!(changed.0 != identifier && changed.1 != options);
     tell(&mut end, LCP, 2, changed.0, &changed.1);
     end.pass(end.now + Duration::from_secs(3));
     assert_ne!(request(&answers(&mut end), LCP).0, changed.0, "a request that was answered is spent");
@@ -194,7 +175,7 @@ fn a_request_is_repeated_under_its_identifier_and_changed_under_a_new_one() {
 #[test]
 fn addresses_that_no_host_has_are_refused() {
     for bad in [[127, 0, 0, 1], [224, 0, 0, 5], [255, 255, 255, 255], [0, 0, 0, 9]] {
-        let (mut end, requests) = open_host(&[]);
+        let (mut end, requests) = open_host();
         let option = [b"\x03\x06", &bad[..]].concat();
         assert_eq!(tell(&mut end, IPCP, 1, 1, &option), [(IPCP, 4, 1, option.clone())]);
         assert!(end.notices()[0].contains(&Ipv4Addr::from(bad).to_string()), "{:?}", end.notices());
@@ -209,7 +190,7 @@ fn addresses_that_no_host_has_are_refused() {
         assert_eq!(end.closed(), Some(&Closed::NoNetwork { ipv4: failures.0, ipv6: failures.1 }));
     }
     // An Ack of "whatever is given" gives nothing.
-    let (mut end, requests) = open_host(&[]);
+    let (mut end, requests) = open_host();
     let (identifier, asked) = request(&requests, IPCP);
     tell(&mut end, IPCP, 1, 1, b"");
     tell(&mut end, IPCP, 2, identifier, &asked);
@@ -221,7 +202,7 @@ fn addresses_that_no_host_has_are_refused() {
 fn the_peers_own_address_is_refused() {
     let own = b"\x03\x06\x0a\x00\x00\x01";
     for names_itself_first in [true, false] {
-        let (mut end, requests) = open_host(&[]);
+        let (mut end, requests) = open_host();
         let (identifier, _) = request(&requests, IPCP);
         if names_itself_first {
             tell(&mut end, IPCP, 1, 1, own);
@@ -240,7 +221,7 @@ fn the_peers_own_address_is_refused() {
 
 #[test]
 fn what_a_link_says_about_itself() {
-    let (mut end, _) = open_host(&[]);
+    let (mut end, _) = open_host();
     tell(&mut end, LCP, 12, 1, b"\x11\x22\x33\x44BRAS \x1b[1m7");
     tell(&mut end, LCP, 13, 1, b"\x11\x22\x33\x44\x00\x00\x0e\x10maintenance");
     tell(&mut end, LCP, 11, 1, b"\x11\x22\x33\x44nothing");
@@ -258,15 +239,13 @@ fn what_a_link_says_about_itself() {
 
 #[test]
 fn who_refuses_to_say_who_it_is_gets_no_session() {
-    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
-    let (identifier, _) = started(&mut end);
+    let (mut end, identifier, _) = started(concentrator(&[Method::ChapMd5]));
     tell(&mut end, LCP, 1, 1, b"");
     tell(&mut end, LCP, 4, identifier, b"\x03\x05\xc2\x23\x05");
     end.pass(Duration::from_secs(10));
     assert_eq!(end.closed(), Some(&Closed::MethodRefused));
     // Nor does a concentrator say who it is.
-    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
-    started(&mut end);
+    let (mut end, ..) = started(concentrator(&[Method::ChapMd5]));
     assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23"), [(LCP, 4, 1, b"\x03\x04\xc0\x23".to_vec())]);
 }
 
@@ -274,8 +253,7 @@ fn who_refuses_to_say_who_it_is_gets_no_session() {
 fn a_host_without_a_name_does_not_authenticate() {
     let mut config = host(&[Method::Pap]);
     config.user.clear();
-    let mut end = End::new(of_host(config), 1);
-    started(&mut end);
+    let (mut end, ..) = started(of_host(config));
     assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23")[0].1, 4);
     tell(&mut end, LCP, 5, 2, b"peer refused to authenticate");
     let demanded = Demanded { protocol: PAP, algorithm: None };
@@ -286,19 +264,13 @@ fn a_host_without_a_name_does_not_authenticate() {
 fn silence_of_either_end_in_authentication_is_told() {
     let cases = [(Method::Pap, "did not answer name and password"), (Method::ChapMd5, "sent no challenge")];
     for (method, words) in cases {
-        let mut end = End::new(of_host(host(&[method])), 1);
-        let (identifier, options) = started(&mut end);
-        tell(&mut end, LCP, 2, identifier, &options);
-        let demand = [&[3, method.option().len() as u8 + 2], method.option()].concat();
-        tell(&mut end, LCP, 1, 1, &demand);
+        let mut end = after_lcp(of_host(host(&[method])), &demand(method));
         end.pass(Duration::from_secs(40));
         let closed = end.closed().expect("over").to_string();
         assert!(closed.contains(words), "{closed}");
     }
-    let mut end = End::new(concentrator(&[Method::ChapMd5]), 1);
-    let (identifier, options) = started(&mut end);
-    tell(&mut end, LCP, 2, identifier, &options);
-    let challenge = tell(&mut end, LCP, 1, 1, b"").pop().unwrap();
+    let mut end = after_lcp(concentrator(&[Method::ChapMd5]), b"");
+    let challenge = answers(&mut end).pop().unwrap();
     assert_eq!((challenge.0, challenge.1), (CHAP, 1));
     end.receive(&packet(CHAP, 2, challenge.2, b"\x10................user"));
     assert_eq!(end.claims().len(), 1);
@@ -308,10 +280,7 @@ fn silence_of_either_end_in_authentication_is_told() {
 
 #[test]
 fn nothing_granted_is_said() {
-    let mut end = End::new(concentrator(&[]), 1);
-    let (identifier, options) = started(&mut end);
-    tell(&mut end, LCP, 2, identifier, &options);
-    tell(&mut end, LCP, 1, 1, b"");
+    let mut end = after_lcp(concentrator(&[]), b"");
     let claim = end.claims().pop().expect("an empty claim");
     assert_eq!((claim.user(), claim.method()), (&b""[..], None));
     let proof = claim.proof(b"").expect("nothing to prove");
@@ -327,11 +296,8 @@ fn nothing_granted_is_said() {
 fn interface_identifiers_that_meet_are_told_apart() {
     let mut config = host(&[]);
     config.ipv6 = Some(7);
-    let mut end = End::new(of_host(config), 1);
-    let (identifier, options) = started(&mut end);
-    tell(&mut end, LCP, 2, identifier, &options);
-    let requests = tell(&mut end, LCP, 1, 1, b"");
-    let (identifier, asked) = request(&requests, IPV6CP);
+    let mut end = after_lcp(of_host(config), b"");
+    let (identifier, asked) = request(&answers(&mut end), IPV6CP);
     assert_eq!(asked, b"\x01\x0a\0\0\0\0\0\0\0\x07");
     let said = tell(&mut end, IPV6CP, 1, 1, &asked);
     assert_eq!(said[0].1, 3);
