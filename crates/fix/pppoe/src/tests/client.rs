@@ -62,9 +62,8 @@ fn line(world: &mut World, is_up: bool) {
 
 /// A PADT of the concentrator to the client.
 fn come_padt(world: &mut World, number: u16, text: Option<&str>) {
-    let payload = padt(number, text);
     let destination = world.hosts[0].mac;
-    world.come(0, OWN, &Sent { destination, stage: Stage::Discovery, payload });
+    world.come(0, OWN, &Sent { destination, ..Sent::discovery(padt(number, text)) });
 }
 
 #[test]
@@ -255,7 +254,7 @@ fn a_padt_stands_in_for_the_terminate_ack() {
     ] {
         let mut world = open(17);
         let (number, destination) = (world.hosts[0].number().unwrap(), world.hosts[0].mac);
-        world.come(0, OWN, &Sent { destination, stage: Stage::Session, payload: wrapped(number, request) });
+        world.come(0, OWN, &Sent { destination, ..Sent::session(number, request) });
         assert!(world.hosts[0].ends().is_empty());
         let said = end_by_padt(&mut world, number).to_string();
         assert!(said.starts_with(expected), "{said}");
@@ -359,8 +358,8 @@ fn a_payload_that_is_not_agreed_to_is_explained() {
         assert!(world.run_until(MINUTE, is_open));
         let opened = world.hosts[0].opened().unwrap();
         assert_eq!((opened.mtu, opened.mru), (mtu, mtu));
-        let is_explained =
-            world.hosts[0].notices().iter().any(|notice| notice.contains("PPP-Max-Payload 1500"));
+        let notices = world.hosts[0].notices();
+        let is_explained = notices.iter().any(|notice| notice.contains("PPP-Max-Payload 1500"));
         assert_eq!(is_explained, mtu < 1500, "{own}");
     }
 }

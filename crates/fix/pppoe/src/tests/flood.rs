@@ -1,11 +1,11 @@
 //! Attacks on the concentrator as a whole; those on a single machine are with that machine.
 
-use super::mac;
 use super::world::{Host, OWN, Sent, World, config, place, seconds, secrets};
+use super::{line, mac};
 use crate::concentrator::accounting::Ended;
-use crate::concentrator::{Caps, Config, Id, Refusal, Target};
+use crate::concentrator::{Caps, Config, Refusal, Target};
 use crate::discovery::limits::{Rate, Rates};
-use crate::discovery::message::{Builder, Message, padt};
+use crate::discovery::message::{Message, padt};
 use crate::discovery::place::Place;
 use crate::framing::wrapped;
 use crate::session::{Method, Phase};
@@ -19,16 +19,14 @@ const UNLIMITED: Rates = {
     Rates { host: rate, vlan: rate, port: rate }
 };
 
+/// A Configure-Request of LCP, with a magic number.
+const LCP_REQUEST: &[u8] = &[0xc0, 0x21, 1, 77, 0, 10, 5, 6, 1, 2, 3, 4];
+
 fn unlimited() -> Config {
     let mut config = config();
     config.discovery.offers = UNLIMITED;
     config.discovery.requests = UNLIMITED;
     config
-}
-
-fn padi() -> Sent {
-    let payload = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"").finish().unwrap();
-    Sent { destination: MacAddress::BROADCAST, stage: Stage::Discovery, payload }
 }
 
 /// With Alice's session up.
@@ -42,10 +40,7 @@ fn alice(method: Method) -> (World, usize) {
 
 /// A PADR for a fresh offer.
 fn padr(world: &mut World, place: Place, source: MacAddress) -> Sent {
-    let offer = world.ask(place, source, &padi()).remove(0).1;
-    let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
-    let packet = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
-    Sent { destination: OWN, stage: Stage::Discovery, payload: packet.finish().unwrap() }
+    Sent::discovery(world.padr(place, source).finish().unwrap())
 }
 
 fn number(answers: &[(Stage, Vec<u8>)]) -> u16 {
@@ -105,7 +100,7 @@ fn a_padr_opens_one_session() {
     assert_eq!(world.ask(place(1, 1), mac(2), &padr).len(), 0);
     assert_eq!(world.ask(place(1, 2), mac(1), &padr).len(), 0);
     assert_eq!((world.concentrator.len(), world.concentrator.counters().padr_repeated), (1, 100));
-    let end = Sent { destination: OWN, stage: Stage::Discovery, payload: padt(first, None) };
+    let end = Sent::discovery(padt(first, None));
     assert_eq!(world.ask(place(1, 1), mac(1), &end).len(), 0);
     assert_eq!(world.ask(place(1, 1), mac(1), &padr).len(), 0);
     assert_eq!((world.concentrator.len(), world.concentrator.counters().padr_used_up), (0, 1));
@@ -119,8 +114,7 @@ fn a_padr_opens_one_session() {
 fn a_padt_of_somebody_else_ends_nothing() {
     let (mut world, alice) = alice(Method::ChapMd5);
     let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
-    let sent =
-        |number, destination| Sent { destination, stage: Stage::Discovery, payload: padt(number, None) };
+    let sent = |number, destination| Sent { destination, ..Sent::discovery(padt(number, None)) };
     let port = Place { port: 4, ..place(1, 1) };
     for (place, source, padt) in [
         (place(1, 1), mac(1), sent(number, OWN)),
@@ -153,7 +147,7 @@ fn a_session_that_is_being_disconnected_is_the_operators_also_with_a_padt_of_its
     let target = Target::User(b"alice");
     assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, target)), 1);
     assert!(world.ends.is_empty());
-    let end = Sent { destination: OWN, stage: Stage::Discovery, payload: padt(number, None) };
+    let end = Sent::discovery(padt(number, None));
     assert_eq!(world.ask(place(1, 1), own, &end).len(), 0);
     assert_eq!((world.ends.len(), &world.ends[0].cause), (1, &Ended::Operator));
     world.check();
@@ -164,24 +158,19 @@ fn a_session_that_is_being_disconnected_is_the_operators_also_with_a_padt_of_its
 fn frames_from_elsewhere_do_not_reach_a_session() {
     let (mut world, alice) = alice(Method::ChapMd5);
     let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
-    let terminate = |destination| Sent {
-        destination,
-        stage: Stage::Session,
-        payload: wrapped(number, &[0xc0, 0x21, 5, 1, 0, 4]),
-    };
-    assert_eq!(world.ask(place(1, 1), mac(1), &terminate(OWN)).len(), 0);
-    assert_eq!(world.ask(place(1, 1), own, &terminate(mac(5))).len(), 0);
+    let terminate = Sent::session(number, &[0xc0, 0x21, 5, 1, 0, 4]);
+    assert_eq!(world.ask(place(1, 1), mac(1), &terminate).len(), 0);
+    assert_eq!(world.ask(place(1, 1), own, &Sent { destination: mac(5), ..terminate.clone() }).len(), 0);
     assert_eq!(world.concentrator.counters().other_station, 1);
     // There is no such session elsewhere, and who sends such frames is told so at a rate of its own.
-    let answers = (0..100).map(|_| world.ask(place(1, 2), own, &terminate(OWN)).len()).sum::<usize>();
+    let answers = (0..100).map(|_| world.ask(place(1, 2), own, &terminate).len()).sum::<usize>();
     assert!((1..=5).contains(&answers), "{answers}");
     assert_eq!(world.concentrator.counters().unknown_session, 100);
     world.hosts[alice].is_dead = true;
-    let echo = wrapped(number, &[0xc0, 0x21, 9, 1, 0, 8, 0, 0, 0, 0]);
+    let echo = Sent::session(number, &[0xc0, 0x21, 9, 1, 0, 8, 0, 0, 0, 0]);
     for _ in 0..60 {
         world.run(seconds(2));
-        let sent = Sent { destination: OWN, stage: Stage::Session, payload: echo.clone() };
-        world.ask(place(1, 1), mac(1), &sent);
+        world.ask(place(1, 1), mac(1), &echo);
     }
     assert_eq!(world.concentrator.len(), 0, "the dead host is not kept alive by others");
     world.check();
@@ -195,13 +184,9 @@ fn repeated_authentication_changes_nothing() {
     let bob = world.join(Host::new(2, place(1, 2), "bob", "b", &[Method::Pap]));
     world.run(seconds(2));
     let before = (world.installed.clone(), world.concentrator.free_addresses());
-    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
     for identifier in 0..=255 {
         for claim in [&b"\x05alice\x06wonder"[..], b"\x05alice\x05wrong", b"\x03bob\x01b"] {
-            let length = (4 + claim.len()) as u8;
-            let packet = [&[0xc0, 0x23, 1, identifier, 0, length], claim].concat();
-            let frame = world.hosts[alice].send_raw(&packet);
-            world.ask(at, own, &frame);
+            world.ask_as(alice, &line::packet(line::PAP, 1, identifier, claim));
         }
     }
     world.run(seconds(60));
@@ -216,10 +201,8 @@ fn repeated_authentication_changes_nothing() {
 #[test]
 fn lcp_started_anew_keeps_the_lease() {
     let (mut world, alice) = alice(Method::Pap);
-    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
     let free = world.concentrator.free_addresses();
-    let request = world.hosts[alice].send_raw(&[0xc0, 0x21, 1, 77, 0, 10, 5, 6, 1, 2, 3, 4]);
-    world.ask(at, own, &request);
+    world.ask_as(alice, LCP_REQUEST);
     assert!(world.installed.is_empty(), "nothing flows until it is shown again who this is");
     assert_eq!(world.concentrator.sessions(world.now).next().unwrap().phase, Phase::Lcp);
     assert_eq!((world.concentrator.half_open(), world.concentrator.free_addresses()), (1, free));
@@ -235,36 +218,28 @@ fn a_session_cannot_change_its_user() {
     let (mut world, alice) = alice(Method::Pap);
     let bob = world.join(Host::new(2, place(1, 2), "bob", "b", &[Method::Pap]));
     world.run(seconds(2));
-    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
+    let id = world.installed_of("alice").identity.id;
     world.hosts[alice].is_dead = true;
-    let say = |world: &mut World, packet: &[u8]| {
-        let frame = world.hosts[alice].send_raw(packet);
-        world.ask(at, own, &frame)
-    };
     // PAP has to be demanded, which it is by a Nak of what is demanded first.
-    let mut answers = say(&mut world, &[0xc0, 0x21, 1, 77, 0, 10, 5, 6, 1, 2, 3, 4]);
+    let mut answers = world.ask_as(alice, LCP_REQUEST);
     for _ in 0..3 {
         let mut packets = answers.drain(..).map(|(_, payload)| payload[6..].to_vec());
         let Some(mut request) = packets.find(|packet| packet[..3] == [0xc0, 0x21, 1]) else { break };
         drop(packets);
         let demand = request.windows(4).position(|option| option == [3, 5, 0xc2, 0x23]);
         if demand.is_some() {
-            answers = say(&mut world, &[0xc0, 0x21, 3, request[3], 0, 8, 3, 4, 0xc0, 0x23]);
+            answers = world.ask_as(alice, &[0xc0, 0x21, 3, request[3], 0, 8, 3, 4, 0xc0, 0x23]);
         } else {
             request[2] = 2;
-            answers = say(&mut world, &request);
+            answers = world.ask_as(alice, &request);
         }
     }
-    assert_eq!(world.concentrator.session(world.now, session_of(&world, own)).unwrap().phase, Phase::Auth);
-    let answers = say(&mut world, &[0xc0, 0x23, 1, 9, 0, 10, 3, b'b', b'o', b'b', 1, b'b']);
+    assert_eq!(world.concentrator.session(world.now, id).unwrap().phase, Phase::Auth);
+    let answers = world.ask_as(alice, &[0xc0, 0x23, 1, 9, 0, 10, 3, b'b', b'o', b'b', 1, b'b']);
     assert!(answers.iter().any(|(_, payload)| payload[6..9] == [0xc0, 0x23, 3]), "{answers:?}");
     world.run(seconds(20));
     assert!(world.hosts[bob].is_up());
-    assert!(
-        matches!(world.ends[..], [ref end] if end.cause == Ended::Refused(Refusal::OtherUser)),
-        "{:?}",
-        world.ends
-    );
+    assert_eq!((world.ends.len(), &world.ends[0].cause), (1, &Ended::Refused(Refusal::OtherUser)));
     assert_eq!((world.concentrator.len(), world.concentrator.free_addresses()), (1, 3));
     world.check();
 }
@@ -312,28 +287,16 @@ fn guesses_in_sessions_that_are_open_already_are_held_off() {
             let mut ack = request[6..].to_vec();
             ack[2] = 2;
             for packet in [ack, vec![0xc0, 0x21, 1, 1, 0, 4]] {
-                let payload = wrapped(number, &packet);
-                world.ask(at, station, &Sent { destination: OWN, stage: Stage::Session, payload });
+                world.ask(at, station, &Sent::session(number, &packet));
             }
             number
         })
         .collect();
     for number in numbers {
-        let payload = wrapped(number, b"\xc0\x23\x01\x01\x00\x10\x05alice\x05guess");
-        world.ask(at, station, &Sent { destination: OWN, stage: Stage::Session, payload });
+        world.ask(at, station, &Sent::session(number, b"\xc0\x23\x01\x01\x00\x10\x05alice\x05guess"));
     }
     let counters = world.concentrator.counters();
     assert_eq!((counters.refused, counters.held_off), (50, 44), "six were looked at");
-}
-
-fn session_of(world: &World, station: MacAddress) -> Id {
-    world
-        .concentrator
-        .sessions(world.now)
-        .find(|session| session.identity.station == station)
-        .unwrap()
-        .identity
-        .id
 }
 
 proptest! {

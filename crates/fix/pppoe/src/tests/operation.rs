@@ -1,15 +1,14 @@
 //! Sessions from their beginning to their end, and what an operator asks for.
 
-use super::world::{ALL, Host, OWN, Sent, World, config, place, seconds, secrets};
+use super::mac;
+use super::world::{ALL, Host, Sent, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
 use crate::concentrator::{Config, Refusal, SameUser, Target, Why};
 use crate::discovery::concentrator::Reason;
-use crate::discovery::message::{Builder, Message};
 use crate::session::{Closed, Phase};
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use wire::ethernet::MacAddress;
-use wire::pppoe::{Code, Stage, TagType};
+use wire::pppoe::TagType;
 
 const USERS: &str = "\
     alice * wonder *\nbob * builder 10.0.0.77\ncarol * sea -\ndave * d *\neve * e *\nfrank * f *\ngina * g *\n";
@@ -40,23 +39,20 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(installed.ipv4, Some(([10, 0, 0, 1].into(), [10, 0, 0, 2].into())));
     assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f::/64");
     assert_eq!(installed.ipv6.unwrap().0, 1);
-    assert_eq!(
-        (installed.identity.user(), installed.mtu, installed.identity.place),
-        (&b"alice"[..], 1492, place(100, 0))
-    );
-    assert_eq!(Some(installed.identity.number), world.hosts[alice].number());
+    let identity = &installed.identity;
+    assert_eq!((identity.user(), installed.mtu, identity.place), (&b"alice"[..], 1492, place(100, 0)));
+    assert_eq!(Some(identity.number), world.hosts[alice].number());
     let ipv4 = world.hosts[alice].ipv4().unwrap();
     assert_eq!((ipv4.local, ipv4.peer), ([10, 0, 0, 2].into(), Some([10, 0, 0, 1].into())));
     assert_eq!(ipv4.dns[0], Some([9, 9, 9, 9].into()));
-    let listed: Vec<_> = world.concentrator.sessions(world.now).collect();
+    let listed = world.concentrator.sessions(world.now).next().unwrap();
     assert_eq!(
-        (listed[0].phase, listed[0].identity.user(), listed[0].lease.address),
-        (Phase::Open, &b"alice"[..], Some(ipv4.local))
+        (listed.phase, listed.identity, listed.lease.address),
+        (Phase::Open, identity, Some(ipv4.local))
     );
-    assert!(listed[0].uptime.unwrap() > seconds(1));
-    let id = listed[0].identity.id;
+    assert!(listed.uptime.unwrap() > seconds(1));
     let traffic = Traffic { received_octets: 10, received_packets: 1, sent_octets: 2000, sent_packets: 2 };
-    world.traffic.insert(id, traffic);
+    world.traffic.insert(identity.id, traffic);
     world.run(seconds(130));
     world.close(alice);
     // RFC 1661 section 4.1: who was asked to end waits for a restart period.
@@ -70,15 +66,10 @@ fn a_session_comes_up_is_accounted_and_goes() {
         ),
         "{events:?}"
     );
-    assert!(
-        world.records.iter().all(|record| record.identity.accounting == world.records[0].identity.accounting)
-    );
+    assert!(world.records.iter().all(|record| record.identity.accounting == identity.accounting));
     assert_eq!(world.records[3].uptime.as_secs() / 10, 13);
-    assert!(
-        world.concentrator.is_empty()
-            && world.installed.is_empty()
-            && world.concentrator.deadline().is_none()
-    );
+    assert!(world.concentrator.is_empty() && world.installed.is_empty());
+    assert_eq!(world.concentrator.deadline(), None);
     world.check();
     // Whose address it was gets it again.
     world.connect(alice);
@@ -112,12 +103,12 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     for host in [2, 3] {
         assert!(world.hosts[host].was_told("unknown user or wrong password"));
     }
-    let said = world.notices.join("\n");
-    assert!(
-        said.contains("\"dave\" was refused") && said.contains("the password is wrong (line 4"),
-        "{said}"
-    );
-    assert!(said.contains("\"nobody\" was refused") && said.contains("no such user"), "{said}");
+    let notices = world.notices.join("\n");
+    for words in
+        ["\"dave\" was refused", "the password is wrong (line 4", "\"nobody\" was refused", "no such user"]
+    {
+        assert!(notices.contains(words), "{notices}");
+    }
     assert_eq!(world.concentrator.len(), 2);
     let causes: Vec<_> = world.ends.iter().map(|end| end.cause.clone()).collect();
     let refused = [Refusal::Password { line: 4 }, Refusal::Unknown].map(Ended::Refused);
@@ -142,11 +133,9 @@ fn the_same_user_again_takes_over_or_is_refused() {
         let replaced = policy == SameUser::Replace;
         let up: Vec<_> = world.hosts.iter().map(Host::is_up).collect();
         assert_eq!(up, [!replaced, replaced, !replaced, replaced]);
-        assert_eq!(world.hosts[if replaced { new } else { old }].ipv4().unwrap().local, address);
-        assert_eq!(
-            world.hosts[if replaced { again } else { fixed }].ipv4().unwrap().local,
-            Ipv4Addr::new(10, 0, 0, 77)
-        );
+        let [alice, bob] = if replaced { [new, again] } else { [old, fixed] };
+        assert_eq!(world.hosts[alice].ipv4().unwrap().local, address);
+        assert_eq!(world.hosts[bob].ipv4().unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
         if replaced {
             assert!(matches!(world.ends[0].cause, Ended::TakenOver { by, .. } if by == world.hosts[new].mac));
         } else {
@@ -173,18 +162,11 @@ fn an_operator_disconnects_by_name_address_and_id() {
         (Target::Address(prefix.address()), 1),
         (Target::Id(id), 1),
     ] {
-        assert_eq!(
-            world.act(|concentrator, step| concentrator.disconnect(step, target)),
-            count,
-            "{target:?}"
-        );
+        let disconnected = world.act(|concentrator, step| concentrator.disconnect(step, target));
+        assert_eq!(disconnected, count, "{target:?}");
     }
     world.run(seconds(1));
-    assert!(
-        world.ends.iter().all(|end| end.cause == Ended::Operator) && world.ends.len() == 4,
-        "{:?}",
-        world.ends
-    );
+    assert_eq!(world.ends.iter().map(|end| &end.cause).collect::<Vec<_>>(), [&Ended::Operator; 4]);
     assert!(world.hosts.iter().all(|host| !host.is_up()));
     assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, Target::Id(id))), 0);
     world.check();
@@ -213,11 +195,7 @@ fn draining_takes_no_more_and_shutting_down_tells_everybody() {
     world.sent.clear();
     world.act(|concentrator, step| concentrator.shut_down(step));
     assert!(world.concentrator.is_empty() && world.installed.is_empty());
-    let padts = world
-        .sent
-        .iter()
-        .filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
-    assert_eq!(padts.count(), 2);
+    assert_eq!(world.padts().len(), 2);
     world.run(seconds(1));
     assert_eq!(world.up(), 0);
     world.check();
@@ -290,16 +268,9 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
 #[test]
 fn a_line_is_known_by_its_identification() {
     let mut world = World::new(config(), secrets(USERS), 1);
-    let mut ask = |destination, packet: Builder| {
-        let sent = Sent { destination, stage: Stage::Discovery, payload: packet.finish().unwrap() };
-        world.ask(place(1, 1), MacAddress([2, 0, 0, 0, 0, 1]), &sent).pop().unwrap().1
-    };
     let line = b"\x00\x00\x0d\xe9\x01\x05eth\n1\x02\x03bob";
-    let padi = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"");
-    let offer = ask(MacAddress::BROADCAST, padi);
-    let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
-    let padr = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
-    ask(OWN, padr.tag(TagType::VENDOR_SPECIFIC, line));
+    let padr = world.padr(place(1, 1), mac(1)).tag(TagType::VENDOR_SPECIFIC, line);
+    world.ask(place(1, 1), mac(1), &Sent::discovery(padr.finish().unwrap()));
     let listed = world.concentrator.sessions(world.now).next().unwrap();
     assert_eq!(listed.identity.line.as_ref().unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
 }
@@ -346,9 +317,7 @@ fn a_configuration_that_contradicts_itself_is_told() {
 fn one_of_two_protocols_may_come_and_go() {
     let mut world = world(&[("alice", "wonder")]);
     // IPV6CP Terminate-Request.
-    let frame = world.hosts[0].send_raw(&[0x80, 0x57, 5, 99, 0, 4]);
-    let (place, mac) = (world.hosts[0].place, world.hosts[0].mac);
-    world.inject(place, mac, frame);
+    world.ask_as(0, &[0x80, 0x57, 5, 99, 0, 4]);
     world.run(Duration::from_millis(500));
     let installed = world.installed.values().next().unwrap();
     assert!(installed.ipv4.is_some() && installed.ipv6.is_none() && installed.prefix.is_none());

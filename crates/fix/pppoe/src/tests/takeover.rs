@@ -2,12 +2,10 @@
 
 use super::world::{Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{Config, Identity, Installed, Restored, Snapshot};
-use crate::discovery::message::Message;
+use crate::concentrator::{Config, End, Installed, Restored, Snapshot};
 use crate::session::Method;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::pppoe::{Code, Stage, TagType};
 
 const USERS: &str = "alice * a *\nbob * b 10.0.0.77\ncarol * c -\ndave * d *\n";
 
@@ -43,17 +41,9 @@ fn subscribers_do_not_notice_a_restart() {
     world.traffic.insert(alice, traffic);
     // But for their ids.
     let numbered = |world: &World| -> BTreeMap<u16, Installed> {
-        let id = "0".parse().unwrap();
-        world
-            .installed
-            .values()
-            .map(|one| {
-                (
-                    one.identity.number,
-                    Installed { identity: Identity { id, ..one.identity.clone() }, ..one.clone() },
-                )
-            })
-            .collect()
+        let mut all: Vec<Installed> = world.installed.values().cloned().collect();
+        all.iter_mut().for_each(|one| one.identity.id = "0".parse().unwrap());
+        all.into_iter().map(|one| (one.identity.number, one)).collect()
     };
     let expected = numbered(&world);
     assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0 });
@@ -61,8 +51,7 @@ fn subscribers_do_not_notice_a_restart() {
     assert_eq!(expected.len(), 4);
     assert!(world.sent.is_empty(), "nobody is told anything");
     world.check();
-    let traffic_now = world.installed_of("alice").identity.id;
-    world.traffic.insert(traffic_now, traffic);
+    world.traffic.insert(world.installed_of("alice").identity.id, traffic);
     world.run(seconds(300));
     assert_eq!((world.up(), world.ends.len()), (4, 0), "the echoes of both ends are answered");
     world.check();
@@ -74,15 +63,10 @@ fn subscribers_do_not_notice_a_restart() {
     world.run(seconds(10));
     assert_eq!((world.concentrator.free_addresses(), world.concentrator.len()), (4, 0));
     assert_eq!(world.concentrator.free_prefixes(), Some(1 << 16));
-    let stop = world
-        .records
-        .iter()
-        .find(|record| record.identity.user() == b"alice" && matches!(record.event, Event::Stop(_)));
-    assert_eq!(stop.unwrap().traffic, traffic + traffic);
-    assert!(stop.unwrap().uptime > seconds(304));
-    let accounting =
-        world.records.iter().find(|record| record.identity.user() == b"alice").unwrap().identity.accounting;
-    assert_eq!(stop.unwrap().identity.accounting, accounting);
+    let of_alice: Vec<_> = world.records.iter().filter(|record| record.identity.user() == b"alice").collect();
+    let [start, stop] = of_alice[..] else { panic!("{of_alice:?}") };
+    assert!(matches!(stop.event, Event::Stop(_)) && stop.uptime > seconds(304));
+    assert_eq!((stop.traffic, stop.identity.accounting), (traffic + traffic, start.identity.accounting));
     world.check();
     world.connect(0);
     world.run(seconds(3));
@@ -100,11 +84,8 @@ fn what_cannot_go_on_is_told_and_accounted() {
     let dave = world.installed_of("dave").ipv4.unwrap().1;
     let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
     assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });
-    let mut ends: Vec<_> = world
-        .ends
-        .iter()
-        .map(|end| (String::from_utf8_lossy(end.identity.user()), end.cause.clone()))
-        .collect();
+    let end = |end: &End| (String::from_utf8_lossy(end.identity.user()).into_owned(), end.cause.clone());
+    let mut ends: Vec<_> = world.ends.iter().map(end).collect();
     ends.sort_by_key(|(user, _)| user.clone());
     let expected = [
         ("", "the session was still being set up".to_owned()),
@@ -113,11 +94,7 @@ fn what_cannot_go_on_is_told_and_accounted() {
         ("dave", format!("the address {dave} is not free any more")),
     ];
     assert_eq!(ends, expected.map(|(user, why)| (user.into(), Ended::NotRestored(why))));
-    let padts = world
-        .sent
-        .iter()
-        .filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
-    assert_eq!(padts.count(), 4);
+    assert_eq!(world.padts().len(), 4);
     world.run(seconds(2));
     assert_eq!(world.up(), 1);
     world.check();
@@ -131,16 +108,6 @@ fn another_version_is_not_read() {
     let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
     let error = world.act(|concentrator, step| concentrator.restore(step, snapshot, seconds(0))).unwrap_err();
     assert!(error.to_string().contains("(form 2, expected 1)"), "{error}");
-}
-
-/// What subscribers are told in PADT.
-fn padt_texts(world: &World) -> Vec<String> {
-    let padts = world.sent.iter().filter_map(|(_, _, stage, payload)| {
-        let message = Message::parse(payload).ok().filter(|_| *stage == Stage::Discovery)?;
-        let text = message.first(TagType::GENERIC_ERROR).filter(|_| message.code() == Code::PADT)?;
-        Some(String::from_utf8(text.to_vec()).unwrap())
-    });
-    padts.collect()
 }
 
 #[test]
@@ -171,9 +138,8 @@ fn other_options_that_end_sessions_are_named() {
         let mut world = world();
         let restored = restart(&mut world, other, USERS);
         assert_eq!(restored, Restored { sessions: 4 - ended, ended }, "{said}");
-        let texts = padt_texts(&world);
-        let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
-        assert_eq!((texts.len(), stops.count()), (ended, ended), "each is accounted for");
+        let texts = world.padts();
+        assert_eq!((texts.len(), world.stops().len()), (ended, ended), "each is accounted for");
         assert!(texts.iter().all(|text| text.contains(said)), "{said}: {texts:?}");
         world.check();
         world.act(|concentrator, step| concentrator.shut_down(step));
@@ -207,15 +173,14 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
         sent_octets: 20 * count,
         sent_packets: count,
     };
-    for (user, count) in [("alice", 1), ("bob", 2)] {
-        let id = world.installed_of(user).identity.id;
-        world.traffic.insert(id, traffic(count));
-    }
+    let count = |world: &mut World, counts: [(&str, u64); 2]| {
+        for (user, count) in counts {
+            world.traffic.insert(world.installed_of(user).identity.id, traffic(count));
+        }
+    };
+    count(&mut world, [("alice", 1), ("bob", 2)]);
     let snapshot = world.act(|concentrator, step| concentrator.snapshot(step));
-    for (user, count) in [("alice", 5), ("bob", 7)] {
-        let id = world.installed_of(user).identity.id;
-        world.traffic.insert(id, traffic(count));
-    }
+    count(&mut world, [("alice", 5), ("bob", 7)]);
     let counted = world.act(|concentrator, step| concentrator.counted(step));
     assert_eq!(counted.len(), 4);
     // Bob is no subscriber any more.
@@ -225,17 +190,14 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
         assert_eq!(restored, Restored { sessions: 3, ended: 1 });
         concentrator.settle(&counted, step.actions);
     });
-    let alice = world.installed_of("alice").identity.id;
-    world.traffic.insert(alice, traffic(3));
+    world.traffic.insert(world.installed_of("alice").identity.id, traffic(3));
     world.act(|concentrator, step| concentrator.shut_down(step));
-    let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
-    let stops: Vec<_> =
-        stops.map(|record| (String::from_utf8_lossy(record.identity.user()), record.traffic)).collect();
-    let of = |user: &str| {
-        stops.iter().filter(|(of, _)| of == user).map(|(_, traffic)| *traffic).collect::<Vec<_>>()
-    };
-    assert_eq!((of("alice"), of("bob")), (vec![traffic(8)], vec![traffic(7)]));
-    assert_eq!((of("carol").len(), of("dave").len()), (1, 1));
+    let mut stops: Vec<_> =
+        world.stops().iter().map(|stop| (stop.identity.user().to_vec(), stop.traffic.sent_packets)).collect();
+    stops.sort_unstable();
+    let expected = [(&b"alice"[..], 8), (b"bob", 7), (b"carol", 0), (b"dave", 0)];
+    assert_eq!(stops, expected.map(|(user, packets)| (user.to_vec(), packets)));
+    assert!(world.stops().iter().all(|stop| stop.traffic == traffic(stop.traffic.sent_packets)));
 }
 
 /// Another data path in the same process carries what the former one did, and the account has what both have counted.
@@ -248,18 +210,14 @@ fn what_a_former_data_path_has_counted_is_kept() {
         world.traffic.insert(installed.identity.id, traffic(number));
     }
     let mut again = world.act(|concentrator, step| concentrator.carried_anew(step));
-    again.sort_by_key(|installed| before.iter().position(|one| one.identity.id == installed.identity.id));
-    assert_eq!(
-        again.iter().map(|one| (one.identity.id, one.ipv4)).collect::<Vec<_>>(),
-        before.iter().map(|one| (one.identity.id, one.ipv4)).collect::<Vec<_>>()
-    );
+    again.sort_by_key(|installed| installed.identity.id);
+    assert_eq!(again, before);
     // The new one begins at nothing.
     for installed in &before {
         world.traffic.insert(installed.identity.id, traffic(100));
     }
     world.act(|concentrator, step| concentrator.shut_down(step));
-    let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
-    let mut counted: Vec<u64> = stops.map(|record| record.traffic.received_octets).collect();
+    let mut counted: Vec<u64> = world.stops().iter().map(|stop| stop.traffic.received_octets).collect();
     counted.sort_unstable();
     assert_eq!(counted, (1..=before.len() as u64).map(|number| 100 + number).collect::<Vec<_>>());
 }

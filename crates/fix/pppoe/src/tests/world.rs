@@ -1,24 +1,24 @@
 //! A concentrator with its data path, clients, and the wires between, which lose, double and reorder frames: in virtual time,
 //! from one seed.
 
-use super::Seeded;
+use super::{Seeded, line};
 use crate::client::{self, Client, Opened, Phase, Reconnect};
 use crate::concentrator::accounting::{Event, Record, Traffic};
 use crate::concentrator::secrets::Secrets;
 use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Step};
 use crate::discovery::concentrator::Arrival;
+use crate::discovery::message::{Builder, Message};
 use crate::discovery::place::Place;
 use crate::discovery::{Packet, host};
 use crate::framing::wrapped;
-use crate::session::{self, Family, Ipv4, Ipv6, Method, Role, Timers};
+use crate::session::{self, Family, Ipv4, Ipv6, Method};
 use crate::{Random, Time};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
-use wire::pppoe::Stage;
+use wire::pppoe::{Code, Stage, TagType};
 use wire::vlan::{Tag, Tci};
 
 pub const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
@@ -56,6 +56,24 @@ pub struct Sent {
     pub payload: Vec<u8>,
 }
 
+impl Sent {
+    /// A discovery packet to the concentrator.
+    pub fn discovery(payload: Vec<u8>) -> Sent {
+        Sent { destination: OWN, stage: Stage::Discovery, payload }
+    }
+
+    /// A PPP packet to the concentrator.
+    pub fn session(number: u16, packet: &[u8]) -> Sent {
+        Sent { destination: OWN, stage: Stage::Session, payload: wrapped(number, packet) }
+    }
+}
+
+/// A PADI for any service.
+pub fn padi() -> Sent {
+    let payload = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"").finish().unwrap();
+    Sent { destination: MacAddress::BROADCAST, stage: Stage::Discovery, payload }
+}
+
 pub struct Host {
     pub client: Client,
     pub mac: MacAddress,
@@ -73,15 +91,8 @@ impl Host {
     /// One that tries once, until [`Host::persisting`].
     pub fn new(number: u32, place: Place, user: &str, password: &str, methods: &[Method]) -> Host {
         let [_, a, b, c] = number.to_be_bytes();
-        let role = Role::Host(session::Host {
-            user: user.into(),
-            secret: password.into(),
-            methods: methods.to_vec(),
-            ipv4: Some(Ipv4Addr::UNSPECIFIED),
-            dns: true,
-            ipv6: Some(0),
-        });
-        let session = Arc::new(session::Config { role, timers: Timers::DEFAULT });
+        let host = session::Host { user: user.into(), secret: password.into(), ..line::host(methods) };
+        let session = line::of_host(host);
         let reconnect = Reconnect { most: Some(1), ..Reconnect::DEFAULT };
         let config = client::Config { discovery: host::Config::default(), session, reconnect };
         let mac = MacAddress([2, 0x10, 0, a, b, c]);
@@ -172,9 +183,7 @@ impl Host {
 
     /// A packet of its session, whatever its client thinks.
     pub fn send_raw(&self, packet: &[u8]) -> Sent {
-        let opened = self.opened().unwrap();
-        let payload = wrapped(opened.session, packet);
-        Sent { destination: opened.concentrator, stage: Stage::Session, payload }
+        Sent::session(self.number().unwrap(), packet)
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -340,6 +349,35 @@ impl World {
         self.sent.clear();
         self.arrive(place, source, sent);
         self.sent.drain(..).map(|(_, _, stage, payload)| (stage, payload)).collect()
+    }
+
+    /// A packet of a host's session, whatever its client thinks, and what the concentrator sends back at once.
+    pub fn ask_as(&mut self, host: usize, packet: &[u8]) -> Vec<(Stage, Vec<u8>)> {
+        let Host { place, mac, .. } = self.hosts[host];
+        let sent = self.hosts[host].send_raw(packet);
+        self.ask(place, mac, &sent)
+    }
+
+    /// A PADR for a fresh offer.
+    pub fn padr(&mut self, place: Place, source: MacAddress) -> Builder {
+        let offer = self.ask(place, source, &padi()).remove(0).1;
+        let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
+        Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie)
+    }
+
+    /// Texts of the PADT that the concentrator has sent; an empty one where it says nothing.
+    pub fn padts(&self) -> Vec<String> {
+        let text = |payload: &[u8]| {
+            let padt = Message::parse(payload).ok().filter(|message| message.code() == Code::PADT)?;
+            let text = padt.first(TagType::GENERIC_ERROR).unwrap_or_default();
+            Some(String::from_utf8(text.to_vec()).unwrap())
+        };
+        self.sent.iter().filter_map(|(.., payload)| text(payload)).collect()
+    }
+
+    /// The last records of sessions.
+    pub fn stops(&self) -> Vec<&Record> {
+        self.records.iter().filter(|record| matches!(record.event, Event::Stop(_))).collect()
     }
 
     fn arrive(&mut self, place: Place, source: MacAddress, sent: &Sent) {
