@@ -4,12 +4,6 @@ use super::pair::{ADDRESSES, Pair};
 use super::program::{Running, output};
 use super::{Error, Tools};
 use serde_json::Value;
-use std::fs;
-use std::time::Duration;
-
-/// Where it listens, and how long that may take: on an emulated machine that others load, many seconds.
-const PORT: u16 = 5201;
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
@@ -22,8 +16,9 @@ pub struct Transfer {
 /// Over so many connections at once, from the near end to the far, or back. `iperf3` takes whole seconds: what is asked for is
 /// rounded up.
 pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<Transfer, Error> {
-    let _server = Running::start(pair.far.command("iperf3").args(["-s", "-1"]))?;
-    listening(pair, tools)?;
+    // Written at once, so that whoever waits for it sees that it listens.
+    let mut server = pair.far.command("iperf3");
+    let _server = Running::ready(server.args(["-s", "-1", "--forceflush"]), "Server listening", tools.stop)?;
     let seconds = tools.seconds.as_secs_f64().ceil().to_string();
     let mut client = pair.near.command("iperf3");
     client.args(["-c", &ADDRESSES[1].to_string(), "-J", "-t", &seconds, "-P", &flows.to_string()]);
@@ -32,23 +27,6 @@ pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<
         client.arg("-R");
     }
     read(&output(&mut client, tools.seconds, tools.stop)?)
-}
-
-fn listening(pair: &Pair, tools: &Tools<'_>) -> Result<(), Error> {
-    // State 0A is LISTEN (include/net/tcp_states.h).
-    let port = format!(":{PORT:04X}");
-    let listens = || {
-        let files = ["tcp", "tcp6"].map(|file| format!("/proc/thread-self/net/{file}"));
-        let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
-        texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
-        })
-    };
-    let seconds = PATIENCE.as_secs();
-    tools
-        .wait_for(PATIENCE, || Ok(pair.far.inside(listens)?.then_some(())))?
-        .ok_or_else(|| Error::Failed(format!("iperf3 -s does not listen on port {PORT} after {seconds} s")))
 }
 
 fn read(said: &[u8]) -> Result<Transfer, Error> {

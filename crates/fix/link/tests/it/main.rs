@@ -1,3 +1,0 @@
-//! What a link does in steady state.
-
-mod allocation;
