@@ -109,25 +109,21 @@ impl Iterator for Fragments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::emit::{Emit, Ipv4};
+    use crate::tests::{emitted, ipv4};
+    use wire::IpProtocol;
+    use wire::emit::Ipv4;
 
     fn header(options: &[u8], data: usize, fragment_offset: u16, more_fragments: bool) -> Vec<u8> {
-        let mut octets = vec![0; 20 + options.len()];
         let ip = Ipv4 {
             traffic_class: 3,
-            total_length: (octets.len() + data) as u16,
             identification: 77,
             dont_fragment: false,
             more_fragments,
             fragment_offset,
-            ttl: 64,
-            protocol: wire::IpProtocol::UDP,
-            source: [192, 0, 2, 1].into(),
-            destination: [192, 0, 2, 2].into(),
             options,
+            ..ipv4(IpProtocol::UDP, options.len() + data)
         };
-        ip.emit(&mut octets).expect("room");
-        octets
+        emitted(&ip)
     }
 
     #[test]

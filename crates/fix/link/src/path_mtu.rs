@@ -21,7 +21,7 @@ const MOST_IPV4: usize = 576;
 pub(crate) const MOST: usize = 1280;
 /// The least MTU of IPv6, of which alone a sender may be told (RFC 8200 section 5).
 const LEAST_IPV6: usize = 1280;
-const TTL: u8 = 64;
+const HOP_LIMIT: u8 = 64;
 /// Internetwork control, as Linux marks ICMP errors.
 const CONTROL: u8 = 0xc0;
 
@@ -50,16 +50,8 @@ fn fragmentation_needed(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<us
     let length = HEADERS + quoted.len();
     let ip = Ipv4 {
         traffic_class: CONTROL,
-        total_length: length as u16,
-        identification: 0,
         dont_fragment: false,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: TTL,
-        protocol: IpProtocol::ICMP,
-        source: destination,
-        destination: source,
-        options: &[],
+        ..Ipv4::new(IpProtocol::ICMP, destination, source, length as u16)
     };
     let [high, low] = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
     let icmp = Icmp { kind: 3, code: 4, checksum: 0, rest: [0, 0, high, low] };
@@ -92,7 +84,7 @@ fn packet_too_big(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
         flow_label: 0,
         payload_length: (length - ipv6::Header::LENGTH) as u16,
         next_header: IpProtocol::ICMPV6,
-        hop_limit: TTL,
+        hop_limit: HOP_LIMIT,
         source: destination,
         destination: source,
     };
@@ -152,19 +144,8 @@ mod tests {
     use offload::checksum;
 
     fn packet4(protocol: IpProtocol, source: [u8; 4], offset: u16) -> Vec<u8> {
-        let ip = Ipv4 {
-            traffic_class: 0,
-            total_length: 1500,
-            identification: 7,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: offset,
-            ttl: 9,
-            protocol,
-            source: source.into(),
-            destination: [198, 51, 100, 2].into(),
-            options: &[],
-        };
+        let ip = Ipv4::new(protocol, source.into(), [198, 51, 100, 2].into(), 1500);
+        let ip = Ipv4 { identification: 7, fragment_offset: offset, ttl: 9, ..ip };
         let mut packet = vec![0x11; 1500];
         ip.emit(&mut packet).expect("room");
         packet

@@ -359,40 +359,26 @@ fn take<F: Lines>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framing::{Framing, Head};
+    use crate::framing::Head;
     use crate::parent::Admission;
-    use crate::tests::{line, tcp, with_pair};
+    use crate::tests::{Unfinished, emitted, framings, ipv4, line, tcp, with_pair};
     use kernel::socket::Transmit;
-    use offload::checksum;
     use wire::IpProtocol;
-    use wire::emit::{Emit, Ipv4};
+    use wire::emit::Ipv4;
 
     const PAYLOAD: usize = 1400;
 
     /// A segment of a TCP connection, with its checksums.
     fn segment(number: u16) -> Vec<u8> {
-        let mut packet = vec![0; 40 + PAYLOAD];
-        let ip = Ipv4 {
-            identification: number,
-            ..Ipv4::new(IpProtocol::TCP, [10, 9, 0, 2].into(), [10, 9, 0, 1].into(), packet.len() as u16)
-        };
-        ip.emit(&mut packet).expect("room");
-        let addresses = packet[12..].first_chunk().expect("addresses");
-        let sum = checksum::Sum::pseudo_ipv4(addresses, IpProtocol::TCP, (20 + PAYLOAD) as u16);
-        let tcp = tcp(u32::from(number) * PAYLOAD as u32, 0x10, sum.folded(), &[]);
-        tcp.emit(&mut packet[20..]).expect("room");
-        checksum::complete(&mut packet, 20, 16).expect("a checksum");
-        packet
+        let ip = |length| emitted(&Ipv4 { identification: number, ..ipv4(IpProtocol::TCP, length) });
+        let tcp = tcp(u32::from(number) * PAYLOAD as u32, 0x10, &[]);
+        Unfinished::new(ip, &tcp, &[0; PAYLOAD]).finished()
     }
 
     #[test]
     fn payloads_are_written_from_the_ring() {
-        with_pair(1600, |[near, _], [near_mac, far_mac]| {
-            let framing = |local, peer| {
-                let link = format!("ad:100,q:200,pppoe:7@{peer}").parse().expect("an encapsulation");
-                Framing::new(&link, local).expect("a link")
-            };
-            let (framing, far) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
+        with_pair(1600, |[near, _], macs| {
+            let [framing, far] = framings("ad:100,q:200,pppoe:7@PEER", macs);
             let ring = Ring::open(near.index, &Admission::of(&framing), near.mtu, None).expect("a ring");
             let mut incoming = Incoming::new(ring, Offloads { tcp: true, udp: true });
             let mut transmit = Transmit::open("far0").expect("a socket");

@@ -343,11 +343,11 @@ fn unsegmented(error: SegmentError) -> Dropped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{line, tcp};
+    use crate::tests::{Unfinished, framing, ip, line, tcp};
     use testkit::netns::{Namespace, probe};
     use testkit::require;
-    use wire::emit::{Emit, Ipv4};
     use wire::ethernet::MacAddress;
+    use wire::{IpProtocol, IpVersion};
 
     /// Bytes of the payload of a super-packet, and of a segment.
     const PAYLOAD: usize = 60_000;
@@ -355,36 +355,18 @@ mod tests {
 
     /// A super-packet with its virtio header, behind so many bytes of MAC addresses and EtherType.
     fn super_packet(before: usize) -> Vec<u8> {
-        let mut headers = [0; 40];
-        let ip = Ipv4 {
-            identification: 1,
-            ..Ipv4::new(
-                wire::IpProtocol::TCP,
-                [10, 9, 0, 1].into(),
-                [10, 9, 0, 2].into(),
-                (headers.len() + PAYLOAD) as u16,
-            )
-        };
-        ip.emit(&mut headers).expect("room");
-        let tcp = tcp(3, 0x10, 6, &[]);
-        tcp.emit(&mut headers[20..]).expect("room");
-        let header = NetHeader {
-            flags: NetHeader::NEEDS_CHECKSUM,
-            gso_type: NetHeader::TCP_IPV4,
-            header_length: 0,
-            gso_size: SIZE as u16,
-            checksum_start: (before + 20) as u16,
-            checksum_offset: 16,
-        };
+        let ip = |length| ip(IpVersion::V4, IpProtocol::TCP, length);
+        let packet = Unfinished::new(ip, &tcp(3, 0x10, &[]), &[7; PAYLOAD]);
+        let header = packet.header(before, Some(SIZE), NetHeader::TCP_IPV4);
         let mut front = vec![0; before];
         if let Some([.., high, low]) = front.get_mut(..) {
             (*high, *low) = (8, 0);
         }
-        [&header.bytes()[..], &front, &headers, &[7; PAYLOAD]].concat()
+        [&header.bytes()[..], &front, &packet.bytes].concat()
     }
 
     #[test]
-    fn no_octet_of_a_payload_is_copied() {
+    fn no_byte_of_a_payload_is_copied() {
         let Some(()) = require("netns", probe()) else { return };
         let namespace = Namespace::new().expect("a namespace");
         namespace.inside(|| {
@@ -397,8 +379,7 @@ mod tests {
                 // A virtio header, MAC addresses and tags; the kernel segments.
                 ("ad:100,q:200", 10 + 12 + 8, 1),
             ] {
-                let encapsulation = link.parse().expect("an encapsulation");
-                let framing = Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link");
+                let framing = framing(link, MacAddress([2; 6]));
                 let loopback = 1;
                 let way = TransmitPath::packet(loopback, Some(&framing)).expect("a socket");
                 let mut outgoing = Outgoing::new(way);

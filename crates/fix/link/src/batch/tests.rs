@@ -1,23 +1,23 @@
 //! `batch` beside `simple`, with the same streams: every byte on the line, and every packet of the interface once what was
 //! put together is taken apart, are those of the reference, flow by flow in order.
 
+mod allocation;
+
 use super::*;
 use crate::counters::Counted;
-use crate::framing::{Form, Head};
-use crate::parent::{Arrival, Parent, sender};
+use crate::framing::Head;
+use crate::parent::{Arrival, Parent};
 use crate::simple::Simple;
-use crate::tests::{ipv6, line, tcp};
-use kernel::netlink::{self, link_by_name};
-use kernel::socket::{Flag, Packet};
-use offload::checksum::{Sum, complete};
+use crate::tests::{Unfinished, emitted, framings, ipv4, ipv6, line, of_interface, set_up, tcp};
+use kernel::netlink::link_by_name;
+use kernel::socket::{Flag, Packet, Transmit};
 use offload::{NetHeader, Prefix, Segments};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::time::Instant;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{program, require};
-use wire::emit::{Emit, Encapsulation, Ipv4, Ipv6, Tcp, Udp};
-use wire::ethernet::MacAddress;
+use wire::emit::{Emit, Ipv4, Ipv6, Tcp, Udp};
 use wire::{IpProtocol, IpVersion};
 
 const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6", "pppoe:7@PEER", "ad:1,q:2,pppoe:7@PEER"];
@@ -46,32 +46,6 @@ struct Flow {
     identification: u16,
 }
 
-/// A packet whose checksum covers the pseudo header only, and where that is.
-#[derive(Clone)]
-struct Unfinished {
-    octets: Vec<u8>,
-    start: usize,
-    offset: usize,
-}
-
-impl Unfinished {
-    fn finished(mut self) -> Vec<u8> {
-        complete(&mut self.octets, self.start, self.offset).expect("a checksum");
-        self.octets
-    }
-
-    fn header(&self, before: usize, size: Option<usize>, kind: u8) -> NetHeader {
-        NetHeader {
-            flags: NetHeader::NEEDS_CHECKSUM,
-            gso_type: if size.is_some() { kind } else { NetHeader::NONE },
-            header_length: 0,
-            gso_size: size.unwrap_or(0) as u16,
-            checksum_start: (before + self.start) as u16,
-            checksum_offset: self.offset as u16,
-        }
-    }
-}
-
 impl Flow {
     fn all() -> Vec<Flow> {
         (0..8)
@@ -98,61 +72,30 @@ impl Flow {
     }
 
     fn packet(&mut self, payload: &[u8], flags: u8, options: &[u8]) -> Unfinished {
-        let header = if self.is_tcp { 20 + options.len() } else { 8 };
-        let length = header + payload.len();
-        let mut octets = self.network(length);
-        let start = octets.len();
-        let protocol = self.protocol();
-        let pseudo = match self.version {
-            IpVersion::V4 => {
-                Sum::pseudo_ipv4(octets[12..].first_chunk().expect("two"), protocol, length as u16)
-            }
-            IpVersion::V6 => {
-                Sum::pseudo_ipv6(octets[8..].first_chunk().expect("two"), protocol, length as u32)
-            }
-        };
-        let checksum = pseudo.folded();
-        let mut transport = vec![0; header];
-        let offset = if self.is_tcp {
-            let port = 4000 + u16::from(self.number);
-            let tcp = Tcp { destination_port: port, ..tcp(self.sequence, flags, checksum, options) };
-            tcp.emit(&mut transport).expect("room");
-            16
-        } else {
-            let udp = Udp { source_port: 53, destination_port: 4000, length: length as u16, checksum };
-            udp.emit(&mut transport).expect("room");
-            6
-        };
-        octets.extend(transport);
-        octets.extend(payload);
+        let destination_port = 4000 + u16::from(self.number);
+        let tcp = Tcp { destination_port, ..tcp(self.sequence, flags, options) };
+        let length = 8 + payload.len() as u16;
+        let udp = Udp { source_port: 53, destination_port: 4000, length, checksum: 0 };
+        let transport: &dyn Emit = if self.is_tcp { &tcp } else { &udp };
         self.sequence = self.sequence.wrapping_add(payload.len() as u32);
-        Unfinished { octets, start, offset }
+        Unfinished::new(|length| self.network(length), transport, payload)
     }
 
     fn network(&mut self, length: usize) -> Vec<u8> {
         match self.version {
             IpVersion::V4 => {
-                let mut header = vec![0; 20];
                 let ip = Ipv4 {
                     identification: self.identification,
                     dont_fragment: self.number == 0,
-                    ..Ipv4::new(
-                        self.protocol(),
-                        [10, 9, 0, 2].into(),
-                        [10, 77, 0, self.number].into(),
-                        20 + length as u16,
-                    )
+                    destination: [10, 77, 0, self.number].into(),
+                    ..ipv4(self.protocol(), length)
                 };
-                ip.emit(&mut header).expect("room");
                 self.identification = self.identification.wrapping_add(1);
-                header
+                emitted(&ip)
             }
             IpVersion::V6 => {
-                let mut header = vec![0; 40];
                 let destination = format!("fd00:77::{}", self.number).parse().expect("an address");
-                let ip = Ipv6 { destination, ..ipv6(self.protocol(), length) };
-                ip.emit(&mut header).expect("room");
-                header
+                emitted(&Ipv6 { destination, ..ipv6(self.protocol(), length) })
             }
         }
     }
@@ -219,65 +162,56 @@ fn departing(seed: u64) -> Vec<(Unfinished, Option<usize>, u8)> {
     packets
 }
 
-/// Makes a data path, of a framing, over the parent of this number and MTU; with the number of its interface.
-type Make = fn(&Framing, u32, u32) -> (Box<dyn DataPath>, u32);
+/// Makes a data path, of a framing, over the parent of this number and MTU.
+type Make = fn(&Framing, u32, u32) -> Box<dyn DataPath>;
 
-/// A link over `near0` in this namespace.
-struct Scene {
+/// A link over `near0` in this namespace, and its other end.
+struct Topology {
     path: Box<dyn DataPath>,
     line: Line,
     far: Parent,
-    far_sender: Packet,
     far_framing: Framing,
+    transmit: Transmit,
     /// The interface of the link, as the kernel has it.
     interface: Packet,
 }
 
-impl Scene {
-    fn new(encapsulation: &str, make: Make) -> Scene {
+impl Topology {
+    fn new(encapsulation: &str, make: Make) -> Topology {
         let [near, far] = ["near0", "far0"].map(|name| link_by_name(name).expect("there"));
-        let [near_mac, far_mac] = [&near, &far].map(|link| link.mac.expect("an address"));
-        let framing = |local: MacAddress, peer: MacAddress| {
-            let encapsulation: Encapsulation =
-                encapsulation.replace("PEER", &peer.to_string()).parse().expect("an encapsulation");
-            Framing::new(&encapsulation, local).expect("a link")
-        };
-        let (near_framing, far_framing) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
-        let (path, index) = make(&near_framing, near.index, near.mtu);
-        let mac = (near_framing.form() == Form::Frames).then_some(near_mac);
-        netlink::configure(index, 1500, mac).expect("configured");
-        netlink::set_up(index).expect("up");
+        let macs = [&near, &far].map(|link| link.mac.expect("an address"));
+        let [near_framing, far_framing] = framings(encapsulation, macs);
+        let path = make(&near_framing, near.index, near.mtu);
+        let interface = kernels_side(set_up(&near_framing));
         let line = line(near_framing, near.mtu);
-        let far_parent = Parent::open(far.index, &far_framing).expect("sockets");
-        let far_sender = sender(far.index).expect("a socket");
-        Scene { path, line, far: far_parent, far_sender, far_framing, interface: kernels_side(index) }
+        let far = Parent::open(far.index, &far_framing).expect("sockets");
+        let transmit = Transmit::open("far0").expect("a socket");
+        Topology { path, line, far, far_framing, transmit, interface }
     }
 
     fn before(&self) -> usize {
         self.line.framing.network_offset()
     }
 
-    /// What the interface has in front of an IP packet.
-    fn front(&self, from: MacAddress, to: MacAddress, packet: &[u8]) -> Vec<u8> {
-        match self.line.framing.form() {
-            Form::Packets => Vec::new(),
-            Form::Frames => {
-                let ethertype: [u8; 2] = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
-                [&to.0[..], &from.0, &ethertype].concat()
-            }
-        }
+    /// A packet as the interface of either end has it.
+    fn plain(&self, from: &Framing, to: &Framing, packet: &[u8]) -> Vec<u8> {
+        of_interface(from.form(), to.local(), from.local(), packet)
+    }
+
+    /// The frame of a packet to this end.
+    fn on_the_line(&self, packet: &[u8]) -> Vec<u8> {
+        let plain = self.plain(&self.far_framing, &self.line.framing, packet);
+        let mut head = Head::new();
+        let rest = self.far_framing.encapsulate(&plain, &mut head).expect("a frame");
+        [head.bytes(), rest].concat()
     }
 
     /// Packets of the interface, taken apart, by their destination, once so many frames have come.
     fn arrive(&mut self, packets: &[Vec<u8>]) -> (Streams, Counted) {
-        let (near, far) = (self.line.framing.local(), self.far_framing.local());
         for (number, packet) in packets.iter().enumerate() {
-            let plain = [self.front(far, near, packet), packet.clone()].concat();
-            let mut head = Head::new();
-            let rest = self.far_framing.encapsulate(&plain, &mut head).expect("a frame");
             let padding = if number % 3 == 0 { &[0; 9][..] } else { &[] };
-            let pieces = [head.bytes(), rest, padding].map(IoSlice::new);
-            rustix::io::writev(&self.far_sender, &pieces).expect("sent");
+            let frame = [&self.on_the_line(packet), padding].concat();
+            self.transmit.send(&[&frame]).expect("sent");
         }
         let until = Instant::now() + PATIENCE;
         loop {
@@ -303,12 +237,11 @@ impl Scene {
 
     /// Frames on the line by the destination of their packet.
     fn depart(&mut self, packets: &[(Unfinished, Option<usize>, u8)]) -> (Streams, Counted) {
-        let (near, far) = (self.line.framing.local(), self.far_framing.local());
         let mut found: Streams = BTreeMap::new();
         for (packet, size, kind) in packets {
             let header = packet.header(self.before(), *size, *kind).bytes();
-            let front = self.front(near, far, &packet.octets);
-            let pieces = [&header[..], &front, &packet.octets].map(IoSlice::new);
+            let plain = self.plain(&self.line.framing, &self.far_framing, &packet.bytes);
+            let pieces = [&header[..], &plain].map(IoSlice::new);
             rustix::io::writev(&self.interface, &pieces).expect("sent");
             self.path.send_some(&self.line).expect("sent");
             while let Arrival::Frame(received) = self.far.receive().expect("received") {
@@ -355,27 +288,23 @@ fn kernels_side(index: u32) -> Packet {
     socket
 }
 
-fn simple(framing: &Framing, parent: u32, _: u32) -> (Box<dyn DataPath>, u32) {
+fn simple(framing: &Framing, parent: u32, _: u32) -> Box<dyn DataPath> {
     let tun = Tun::new("sub0", framing.form()).expect("an interface");
-    let index = link_by_name("sub0").expect("there").index;
-    (Box::new(Simple::new(tun, Parent::open(parent, framing).expect("sockets"))), index)
+    Box::new(Simple::new(tun, Parent::open(parent, framing).expect("sockets")))
 }
 
-fn by(io: Io, framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
+fn by(io: Io, framing: &Framing, index: u32, mtu: u32) -> Box<dyn DataPath> {
     let (queues, offloads) = Tun::queues("sub0", framing.form(), 1).expect("an interface");
     assert!(offloads.tcp, "{offloads:?}");
     let below = Below { index, mtu };
     let mut workers = Batch::workers(queues, offloads, below, framing, io).expect("a worker");
-    (Box::new(workers.remove(0)), link_by_name("sub0").expect("there").index)
+    Box::new(workers.remove(0))
 }
 
-fn packet(framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
-    by(Io::AfPacket, framing, index, mtu)
-}
-
-fn xdp(framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
-    by(Io::AfXdp, framing, index, mtu)
-}
+const BATCH: [(Make, &str); 2] = [
+    (|framing, index, mtu| by(Io::AfPacket, framing, index, mtu), "af-packet"),
+    (|framing, index, mtu| by(Io::AfXdp, framing, index, mtu), "af-xdp"),
+];
 
 /// Packets or frames by the destination of the packet.
 type Streams = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
@@ -392,20 +321,20 @@ fn seen(encapsulation: &str, seed: u64, make: Make) -> Seen {
         namespace.run("ethtool", &off).expect("ethtool");
     }
     namespace.inside(|| {
-        let mut scene = Scene::new(encapsulation, make);
-        let arrived = scene.arrive(&arriving(seed));
-        let departed = scene.depart(&departing(seed));
+        let mut topology = Topology::new(encapsulation, make);
+        let arrived = topology.arrive(&arriving(seed));
+        let departed = topology.depart(&departing(seed));
         [arrived, departed]
     })
 }
 
 #[test]
-fn the_octets_are_those_of_simple() {
+fn the_bytes_are_those_of_simple() {
     let Some(()) = require("netns", probe()) else { return };
     let Some(_) = require("ethtool", program("ethtool")) else { return };
     for (link, seed) in LINKS.into_iter().zip(0x5eed_u64..) {
         let [arrived, departed] = seen(link, seed, simple);
-        for (make, name) in [(packet as Make, "af-packet"), (xdp, "af-xdp")] {
+        for (make, name) in BATCH {
             let [other_arrived, other_departed] = seen(link, seed, make);
             assert_eq!(other_arrived.0.len(), 8, "{link} {name}: flows");
             assert_same(&arrived.0, &other_arrived.0, &format!("{link} {name} in"));

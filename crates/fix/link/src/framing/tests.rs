@@ -1,8 +1,7 @@
 use super::*;
-use crate::tests::{PEER, ipv6};
+use crate::tests::{PEER, ip, of_interface};
 use proptest::prelude::*;
 use wire::IpProtocol;
-use wire::emit::{Emit, Ipv4};
 
 const LOCAL: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 1]);
 const OTHER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 3]);
@@ -16,48 +15,18 @@ const LINKS: [&str; 6] = [
 ];
 
 fn framing(link: &str) -> Framing {
-    Framing::new(&link.parse().expect("an encapsulation"), LOCAL).expect("a link")
+    crate::tests::framing(link, LOCAL)
 }
 
 /// The framing of the other end.
 fn far(link: &str) -> Framing {
-    let link = link.replace(&PEER.to_string(), &LOCAL.to_string());
-    Framing::new(&link.parse().expect("an encapsulation"), PEER).expect("a link")
-}
-
-fn ip(version: IpVersion, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0; 40];
-    let length = match version {
-        IpVersion::V4 => Ipv4 {
-            identification: 1,
-            ..Ipv4::new(
-                IpProtocol::UDP,
-                [192, 0, 2, 1].into(),
-                [192, 0, 2, 2].into(),
-                20 + payload.len() as u16,
-            )
-        }
-        .emit(&mut packet),
-        IpVersion::V6 => ipv6(IpProtocol::UDP, payload.len()).emit(&mut packet),
-    };
-    packet.truncate(length.expect("room"));
-    packet.extend(payload);
-    packet
+    crate::tests::framing(&link.replace(&PEER.to_string(), &LOCAL.to_string()), PEER)
 }
 
 /// What the interface at the far end hands over.
 fn handed_over(framing: &Framing, version: IpVersion, payload: &[u8]) -> Vec<u8> {
-    let packet = ip(version, payload);
-    match framing.form() {
-        Form::Packets => packet,
-        Form::Frames => {
-            let ethertype: [u8; 2] = match version {
-                IpVersion::V4 => [8, 0],
-                IpVersion::V6 => [0x86, 0xdd],
-            };
-            [&LOCAL.0[..], &PEER.0, &ethertype, &packet].concat()
-        }
-    }
+    let packet = [ip(version, IpProtocol::UDP, payload.len()), payload.to_vec()].concat();
+    of_interface(framing.form(), LOCAL, PEER, &packet)
 }
 
 fn on_the_wire(framing: &Framing, handed_over: &[u8]) -> Vec<u8> {

@@ -1,7 +1,6 @@
 use super::*;
-use crate::tests::{ipv6, tcp};
+use crate::tests::{Unfinished, ip, pseudo, tcp};
 use proptest::prelude::*;
-use wire::emit::{Emit, Ipv4};
 
 const MTU: u32 = 1492;
 
@@ -9,40 +8,8 @@ const MTU: u32 = 1492;
 fn segment(version: IpVersion, flags: u8, options: &[u8]) -> Vec<u8> {
     let mut options = options.to_vec();
     options.resize(options.len().next_multiple_of(4), 0);
-    let length = 20 + options.len() as u16;
-    let mut packet = vec![0; 120];
-    let at = match version {
-        IpVersion::V4 => {
-            Ipv4::new(IpProtocol::TCP, [192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 20 + length)
-                .emit(&mut packet)
-        }
-        IpVersion::V6 => ipv6(IpProtocol::TCP, length.into()).emit(&mut packet),
-    }
-    .expect("room");
-    let tcp = tcp(1, flags, 0, &options);
-    let end = at + tcp.emit(&mut packet[at..]).expect("room");
-    packet.truncate(end);
-    let sum = checksum::Sum::of(&packet[at..]).plus(pseudo(&packet, at));
-    packet[at + CHECKSUM..at + CHECKSUM + 2].copy_from_slice(&sum.checksum().to_be_bytes());
-    packet
-}
-
-fn pseudo(packet: &[u8], at: usize) -> checksum::Sum {
-    let length = packet.len() - at;
-    match version_of(packet) {
-        IpVersion::V4 => {
-            let addresses = packet[12..].first_chunk().expect("a header");
-            checksum::Sum::pseudo_ipv4(addresses, IpProtocol::TCP, length as u16)
-        }
-        IpVersion::V6 => {
-            let addresses = packet[8..].first_chunk().expect("a header");
-            checksum::Sum::pseudo_ipv6(addresses, IpProtocol::TCP, length as u32)
-        }
-    }
-}
-
-fn version_of(packet: &[u8]) -> IpVersion {
-    crate::framing::version(packet).expect("IP")
+    let ip = |length| ip(version, IpProtocol::TCP, length);
+    Unfinished::new(ip, &tcp(1, flags, &options), &[]).finished()
 }
 
 fn is_right(packet: &[u8], at: usize) -> bool {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::{PEER, set_down, with_pair};
+use crate::tests::{PEER, framing, set_down, with_pair};
 use kernel::socket::Transmit;
 use std::time::{Duration, Instant};
 use wire::emit::Encapsulation;
@@ -53,7 +53,7 @@ fn only_frames_of_the_link_arrive_with_every_tag() {
         ];
         let mut transmit = Transmit::open("far0").expect("a socket");
         for (link, own) in frames.iter().filter(|(link, _)| !link.is_empty()) {
-            let framing = Framing::new(&link.parse().expect("an encapsulation"), local).expect("a link");
+            let framing = framing(link, local);
             let mut parent = Parent::open(near.index, &framing).expect("sockets");
             // The last one ends the list: nothing of the others is before or behind it.
             let all: Vec<&[u8]> = frames.iter().map(|(_, frame)| &frame[..]).chain([&own[..]]).collect();
@@ -76,8 +76,7 @@ fn a_managed_session_leaves_negotiation_to_the_control_socket() {
                 [&local.0[..], &under(link, &pppoe)[6..]].concat()
             };
             let tags = link.replace("none", "").replace("q:2", "q:2,");
-            let encapsulation = format!("{tags}pppoe:7@{PEER}").parse().expect("an encapsulation");
-            let framing = Framing::new(&encapsulation, local).expect("a link");
+            let framing = framing(&format!("{tags}pppoe:7@{PEER}"), local);
             let frames = [0x0021, 0xc021, 0x8021, 0x8057, 0x0281, 0x2145, 0x0057].map(frame);
             let all: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
             for (framing, expected) in [
@@ -101,9 +100,9 @@ fn frames_that_the_mtu_forbids_are_told_apart() {
     with_pair(1500, |[near, _], [local, _]| {
         // Linux lets a frame be four bytes longer whose outermost TPID is 0x8100.
         for (link, most) in [("q:35", 1500), ("q:1,q:2", 1496), ("ad:100,q:200", 1492), ("ad:1", 1496)] {
-            let encapsulation: Encapsulation = link.parse().expect("an encapsulation");
-            assert_eq!(crate::frame_size::longest_mtu(near.mtu, &encapsulation), most, "{link}");
-            let framing = Framing::new(&encapsulation, local).expect("a link");
+            let framing = framing(link, local);
+            let longest = crate::frame_size::longest_mtu(near.mtu, framing.encapsulation());
+            assert_eq!(longest, most, "{link}");
             let parent = Parent::open(near.index, &framing).expect("sockets");
             for (size, expected) in [(most, Ok(())), (most + 1, Err(Dropped::ParentMtu))] {
                 let frame = under(link, &[&[8, 0][..], &vec![0x45; size as usize]].concat());
@@ -111,8 +110,7 @@ fn frames_that_the_mtu_forbids_are_told_apart() {
             }
         }
         set_down("near0");
-        let framing = Framing::new(&"q:35".parse().expect("one"), local).expect("a link");
-        let parent = Parent::open(near.index, &framing).expect("sockets");
+        let parent = Parent::open(near.index, &framing("q:35", local)).expect("sockets");
         let frame = under("q:35", &PLAIN);
         assert_eq!(parent.send(&frame, &[]), Err(Dropped::ParentDown));
     });

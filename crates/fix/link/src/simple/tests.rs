@@ -3,41 +3,28 @@
 
 use super::*;
 use crate::datapath::Line;
-use crate::framing::{Form, Framing};
+use crate::framing::Framing;
 use crate::parent::tests::send_with_header;
-use crate::tests::{PEER, line, with_pair};
-use kernel::netlink::{self, Address, link_by_name};
+use crate::tests::{PEER, Unfinished, emitted, ipv4, line, set_up, with_pair};
+use kernel::netlink::{self, Address};
 use offload::NetHeader;
-use offload::checksum::Sum;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use wire::emit::{Emit, Encapsulation, Ipv4, Udp};
+use wire::emit::{Encapsulation, Ipv4, Udp};
 use wire::ethernet::MacAddress;
 use wire::{IpProtocol, IpVersion};
 
 const PORT: u16 = 4000;
-/// Bytes of IPv4 and UDP header.
-const HEADERS: usize = 28;
 
 /// A frame of the link with a datagram, whose checksum is the sum of its pseudo header only, and where that starts.
 fn unfinished(link: &Encapsulation, local: MacAddress, payload: &[u8]) -> (Vec<u8>, usize) {
-    let length = HEADERS + payload.len();
-    let mut frame = vec![0; 128];
-    let at = link.emit(local, PEER, IpVersion::V4, length, &mut frame).expect("room");
-    let ip = Ipv4 {
-        identification: 7,
-        dont_fragment: false,
-        ..Ipv4::new(IpProtocol::UDP, [10, 9, 0, 2].into(), [10, 9, 0, 1].into(), length as u16)
-    };
-    ip.emit(&mut frame[at..]).expect("room");
-    let udp_length = length as u16 - 20;
-    let addresses = frame[at + 12..].first_chunk().expect("addresses");
-    let checksum = Sum::pseudo_ipv4(addresses, IpProtocol::UDP, udp_length).folded();
-    let udp = Udp { source_port: 9, destination_port: PORT, length: udp_length, checksum };
-    udp.emit(&mut frame[at + 20..]).expect("room");
-    frame.truncate(at + HEADERS);
-    frame.extend(payload);
-    (frame, at + 20)
+    let ip = |length| emitted(&Ipv4 { dont_fragment: false, ..ipv4(IpProtocol::UDP, length) });
+    let length = 8 + payload.len() as u16;
+    let udp = Udp { source_port: 9, destination_port: PORT, length, checksum: 0 };
+    let packet = Unfinished::new(ip, &udp, payload);
+    let mut head = [0; 64];
+    let at = link.emit(local, PEER, IpVersion::V4, packet.bytes.len(), &mut head).expect("room");
+    ([&head[..at], &packet.bytes].concat(), at + packet.start)
 }
 
 fn payload(octets: usize) -> Vec<u8> {
@@ -48,12 +35,8 @@ fn payload(octets: usize) -> Vec<u8> {
 fn link(encapsulation: &Encapsulation, near: &netlink::Link, local: MacAddress) -> (Simple, Line, UdpSocket) {
     let framing = Framing::new(encapsulation, local).expect("a link");
     let tun = Tun::new("sub0", framing.form()).expect("an interface");
-    let index = link_by_name("sub0").expect("there").index;
-    let mac = (framing.form() == Form::Frames).then_some(local);
-    netlink::configure(index, 1500, mac).expect("configured");
     let address: Address = "10.9.0.1/24".parse().expect("an address");
-    netlink::add_address(index, &address).expect("an address");
-    netlink::set_up(index).expect("up");
+    netlink::add_address(set_up(&framing), &address).expect("an address");
     let parent = Parent::open(near.index, &framing).expect("sockets");
     let line = line(framing, near.mtu);
     let socket = UdpSocket::bind(("10.9.0.1", PORT)).expect("bound");

@@ -1,8 +1,7 @@
 //! A ring whose places are all taken.
 
 use super::*;
-use crate::framing::Framing;
-use crate::tests::{line, set_down, with_pair};
+use crate::tests::{framing, line, set_down, with_pair};
 use wire::ethernet::MacAddress;
 
 /// Bytes of a frame.
@@ -21,8 +20,7 @@ fn burst() -> Frames {
 /// With a socket on one of a pair of interfaces, and the line of a link there.
 fn with_socket(test: impl FnOnce(&mut Open, &Line) + Send) {
     with_pair(1500, |[near, _], _| {
-        let encapsulation = "q:35".parse().expect("an encapsulation");
-        let line = line(Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link"), near.mtu);
+        let line = line(framing("q:35", MacAddress([2; 6])), near.mtu);
         let place = Place { interface: near.index, queue: 0, chunk: CHUNKS[0] };
         test(&mut Open::new(place).expect("a socket"), &line);
     });
