@@ -13,8 +13,8 @@
 //!   has room behind the tags of the line.
 
 use super::complaint::Kind;
-use super::cookie::{self, Cookie, Cookies};
-use super::limits::{Exceeded, Limits, Rates};
+use super::cookie::{Cookie, Cookies};
+use super::limits::{Limits, Rates};
 use super::message::{Builder, Line, Message, TooLong};
 use super::place::Place;
 use super::{PLAIN_PAYLOAD, Packet, is_session};
@@ -33,7 +33,6 @@ pub struct Config {
     pub any_service: bool,
     /// Most bytes of PPP payload that can be received and sent; above 1492 they are agreed to where a host asks (RFC 4638).
     pub max_payload: u16,
-    pub(crate) cookies: cookie::Config,
     pub offers: Rates,
     pub requests: Rates,
 }
@@ -46,7 +45,6 @@ impl Config {
             services: Vec::new(),
             any_service: true,
             max_payload: PLAIN_PAYLOAD,
-            cookies: cookie::Config::DEFAULT,
             offers: Rates::DEFAULT,
             requests: Rates::DEFAULT,
         }
@@ -59,7 +57,7 @@ impl Config {
     /// The names are too long together.
     pub fn check(&self) -> Result<(), TooLong> {
         let echoes = [(TagType::HOST_UNIQ, &[0; 64][..]), (TagType::RELAY_SESSION_ID, &[0; 12])];
-        let packet = self.offering(b"", &cookie::Cookie::default()).max_payload(Some(0));
+        let packet = self.offering(b"", &Cookie::default()).max_payload(Some(0));
         echoes.into_iter().fold(packet, |packet, (kind, value)| packet.tag(kind, value)).finish().map(drop)
     }
 
@@ -101,7 +99,7 @@ pub enum Reason {
     HostRate,
     VlanRate,
     PortRate,
-    /// It has no cookie, or one that was not made for it.
+    /// It has no cookie, or one that nobody made who has the key, for another place or host, or under a key that is forgotten.
     Forged,
     Expired,
     /// The tags that belong into the answer do not fit a frame.
@@ -127,16 +125,6 @@ impl Reason {
             Reason::Expired => "cookie-expired",
             Reason::TooLong => "answer-too-long",
             Reason::Session => "no-session",
-        }
-    }
-}
-
-impl From<Exceeded> for Reason {
-    fn from(exceeded: Exceeded) -> Reason {
-        match exceeded {
-            Exceeded::Host => Reason::HostRate,
-            Exceeded::Vlan => Reason::VlanRate,
-            Exceeded::Port => Reason::PortRate,
         }
     }
 }
@@ -239,7 +227,7 @@ pub struct Concentrator {
 impl Concentrator {
     /// Draws its keys.
     pub fn new(config: Config, now: Time, random: &mut dyn Random) -> Concentrator {
-        let cookies = Cookies::new(config.cookies, now, random);
+        let cookies = Cookies::new(now, random);
         let (offers, requests) = (Limits::new(config.offers, random), Limits::new(config.requests, random));
         Concentrator { config, cookies, offers, requests, is_draining: false, counters: Counters::default() }
     }
@@ -331,10 +319,7 @@ impl Concentrator {
         let (host, place) = (arrival.packet.source, &arrival.place);
         self.requests.take(now, host, place)?;
         let cookie = message.cookie().ok_or(Reason::Forged)?;
-        let cookie = self.cookies.check(now, host, place, cookie).map_err(|refusal| match refusal {
-            cookie::Refusal::Forged => Reason::Forged,
-            cookie::Refusal::Expired => Reason::Expired,
-        })?;
+        let cookie = self.cookies.check(now, host, place, cookie)?;
         let service = message.service_name();
         let agreed = self.config.agreed(message, arrival.max_payload);
         Ok(Answer::Request(Box::new(Request {

@@ -6,6 +6,7 @@
 //! time, at that place alone, and under the present key or the one before it. It is compared in constant time. The nonce
 //! makes every offer's cookie another one: PADR with the same cookie are one request, sent again.
 
+use super::concentrator::Reason;
 use super::place::Place;
 use crate::{Random, Time, draw};
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,31 +20,13 @@ const TAG: usize = 16;
 /// A cookie that was good: the name of the request, the same for each repetition of it and for no other.
 pub(crate) type Cookie = [u8; HEAD + TAG];
 
-/// How long cookies and keys live.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Config {
-    /// How old a cookie may be, whole seconds. A host repeats its PADR for half a minute.
-    pub(crate) lifetime: Duration,
-    /// How long a key makes cookies; never shorter than a cookie lives.
-    pub(crate) rotation: Duration,
-}
-
-impl Config {
-    pub(crate) const DEFAULT: Config =
-        Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(3600) };
-}
-
-/// Why a cookie is no good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// It was made by nobody who has the key, for another place or host, or under a key that is forgotten.
-    Forged,
-    Expired,
-}
+/// How old a cookie may be. A host repeats its PADR for half a minute.
+const LIFETIME: Duration = Duration::from_secs(60);
+/// How long a key makes cookies; never shorter than a cookie lives.
+const ROTATION: Duration = Duration::from_secs(3600);
 
 /// The keys. Memory: two of them, whatever is requested.
 pub(crate) struct Cookies {
-    config: Config,
     generation: u8,
     /// The present one and the one before, each already in its place in an HMAC.
     keys: [Hmac<Sha256>; 2],
@@ -54,14 +37,14 @@ pub(crate) struct Cookies {
 impl std::fmt::Debug for Cookies {
     /// Without the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cookies").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Cookies").finish_non_exhaustive()
     }
 }
 
 impl Cookies {
     /// Draws the first key.
-    pub(crate) fn new(config: Config, now: Time, random: &mut dyn Random) -> Cookies {
-        Cookies { config, generation: 0, keys: [key(random), key(random)], rotated: now }
+    pub(crate) fn new(now: Time, random: &mut dyn Random) -> Cookies {
+        Cookies { generation: 0, keys: [key(random), key(random)], rotated: now }
     }
 
     /// A cookie for this host at this place.
@@ -72,8 +55,7 @@ impl Cookies {
         place: &Place,
         random: &mut dyn Random,
     ) -> Cookie {
-        let age = now.saturating_sub(self.rotated);
-        if age >= self.config.rotation.max(self.config.lifetime) {
+        if now.saturating_sub(self.rotated) >= ROTATION {
             self.rotate(now, random);
         }
         let mut cookie = [0; HEAD + TAG];
@@ -94,27 +76,27 @@ impl Cookies {
         self.rotated = now;
     }
 
-    /// Whether a cookie was made for this host at this place, not too long ago.
+    /// Whether a cookie was made for this host at this place, not too long ago; otherwise it is forged or expired.
     pub(crate) fn check(
         &self,
         now: Time,
         host: MacAddress,
         place: &Place,
         bytes: &[u8],
-    ) -> Result<Cookie, Refusal> {
-        let cookie: &Cookie = bytes.try_into().map_err(|_| Refusal::Forged)?;
-        let (head, tag) = cookie.split_first_chunk::<HEAD>().ok_or(Refusal::Forged)?;
+    ) -> Result<Cookie, Reason> {
+        let cookie: &Cookie = bytes.try_into().map_err(|_| Reason::Forged)?;
+        let (head, tag) = cookie.split_first_chunk::<HEAD>().ok_or(Reason::Forged)?;
         let [generation, a, b, c, d, ..] = *head;
         let key = match self.generation.wrapping_sub(generation) {
             0 => &self.keys[0],
             1 => &self.keys[1],
-            _ => return Err(Refusal::Forged),
+            _ => return Err(Reason::Forged),
         };
         // In constant time.
-        code(key, head, host, place).verify_truncated_left(tag).map_err(|_| Refusal::Forged)?;
+        code(key, head, host, place).verify_truncated_left(tag).map_err(|_| Reason::Forged)?;
         let age = seconds(now).wrapping_sub(u32::from_be_bytes([a, b, c, d]));
-        if Duration::from_secs(age.into()) > self.config.lifetime {
-            return Err(Refusal::Expired);
+        if Duration::from_secs(age.into()) > LIFETIME {
+            return Err(Reason::Expired);
         }
         Ok(*cookie)
     }
@@ -153,14 +135,16 @@ mod tests {
     #[test]
     fn a_cookie_is_bound_to_host_place_and_time() {
         let random = &mut Seeded::new(1);
-        let mut cookies = Cookies::new(Config::DEFAULT, NOW, random);
+        let mut cookies = Cookies::new(NOW, random);
         let place = Place { port: 3, vlans: vlans(35) };
-        let cookie = cookies.make(NOW, HOST, &place, random);
+        let [cookie, other] = [(); 2].map(|()| cookies.make(NOW, HOST, &place, random));
         let check = |now, host, place, bytes: &[u8]| cookies.check(now, host, &place, bytes);
+        assert_ne!(cookie, other, "every offer has another one");
         assert_eq!(check(NOW, HOST, place, &cookie), Ok(cookie));
+        assert_eq!(check(NOW, HOST, place, &other), Ok(other));
         assert_eq!(check(NOW + Duration::from_secs(60), HOST, place, &cookie), Ok(cookie));
-        assert_eq!(check(NOW + Duration::from_secs(61), HOST, place, &cookie), Err(Refusal::Expired));
-        let forged = Err(Refusal::Forged);
+        assert_eq!(check(NOW + Duration::from_secs(61), HOST, place, &cookie), Err(Reason::Expired));
+        let forged = Err(Reason::Forged);
         assert_eq!(check(NOW, MacAddress([2, 0, 0, 0, 0, 2]), place, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { port: 4, ..place }, &cookie), forged);
         assert_eq!(check(NOW, HOST, Place { vlans: vlans(36), ..place }, &cookie), forged);
@@ -177,34 +161,23 @@ mod tests {
     }
 
     #[test]
-    fn every_offer_has_another_cookie() {
-        let random = &mut Seeded::new(1);
-        let mut cookies = Cookies::new(Config::DEFAULT, NOW, random);
-        let place = Place::default();
-        let both = [(); 2].map(|()| cookies.make(NOW, HOST, &place, random));
-        assert_ne!(both[0], both[1]);
-        both.iter().for_each(|cookie| assert_eq!(cookies.check(NOW, HOST, &place, cookie), Ok(*cookie)));
-    }
-
-    #[test]
     fn keys_rotate_and_a_cookie_outlives_one_rotation() {
         let random = &mut Seeded::new(1);
-        let config = Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(100) };
-        let mut cookies = Cookies::new(config, NOW, random);
+        let mut cookies = Cookies::new(NOW, random);
         let place = Place::default();
         let at = |seconds: u64| NOW + Duration::from_secs(seconds);
-        let first = cookies.make(at(99), HOST, &place, random);
-        let second = cookies.make(at(100), HOST, &place, random);
+        let first = cookies.make(at(3599), HOST, &place, random);
+        let second = cookies.make(at(3600), HOST, &place, random);
         assert_ne!(first[0], second[0], "another generation");
-        assert_eq!(cookies.check(at(150), HOST, &place, &first), Ok(first));
-        assert_eq!(cookies.check(at(160), HOST, &place, &first), Err(Refusal::Expired));
-        cookies.make(at(200), HOST, &place, random);
+        assert_eq!(cookies.check(at(3650), HOST, &place, &first), Ok(first));
+        assert_eq!(cookies.check(at(3660), HOST, &place, &first), Err(Reason::Expired));
+        cookies.make(at(7200), HOST, &place, random);
         // Its key is removed, so that it is unknown.
-        assert_eq!(cookies.check(at(200), HOST, &place, &first), Err(Refusal::Forged));
-        assert_eq!(cookies.check(at(160), HOST, &place, &second), Ok(second));
-        // More than an hour passes at once.
-        let late = cookies.make(at(5000), HOST, &place, random);
-        assert_eq!(cookies.check(at(5000), HOST, &place, &second), Err(Refusal::Forged));
-        assert_eq!(cookies.check(at(5001), HOST, &place, &late), Ok(late));
+        assert_eq!(cookies.check(at(7200), HOST, &place, &first), Err(Reason::Forged));
+        assert_eq!(cookies.check(at(3660), HOST, &place, &second), Ok(second));
+        // Hours pass at once.
+        let late = cookies.make(at(20_000), HOST, &place, random);
+        assert_eq!(cookies.check(at(20_000), HOST, &place, &second), Err(Reason::Forged));
+        assert_eq!(cookies.check(at(20_001), HOST, &place, &late), Ok(late));
     }
 }

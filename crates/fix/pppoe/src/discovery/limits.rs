@@ -8,6 +8,7 @@
 //!   outside knows which. A flood from invented addresses fills buckets, and no more memory than all of them take.
 //! * Buckets that nobody was dealt to take none: a table is made page by page, as packets come.
 
+use super::concentrator::Reason;
 use super::place::Place;
 use crate::pages::{HashKey, Pages};
 use crate::{Invalid, Random, Time};
@@ -81,21 +82,13 @@ impl Rates {
         Rates { host: Rate::usual(2), vlan: Rate::usual(1_000), port: Rate::usual(20_000) };
 }
 
-/// Whose rate is exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exceeded {
-    Host,
-    Vlan,
-    Port,
-}
-
 /// Buckets of hosts, of VLANs, of ports.
 const HOSTS: usize = 1 << 16;
 const VLANS: usize = 1 << 14;
 const PORTS: usize = 1 << 8;
 
 /// The tables of one kind of packet: 3 kB at the beginning and 1.3 MB at most, whatever comes.
-pub struct Limits {
+pub(crate) struct Limits {
     rates: Rates,
     key: HashKey,
     hosts: Pages<Bucket>,
@@ -111,7 +104,7 @@ impl std::fmt::Debug for Limits {
 
 impl Limits {
     /// All buckets are full.
-    pub fn new(rates: Rates, random: &mut dyn Random) -> Limits {
+    pub(crate) fn new(rates: Rates, random: &mut dyn Random) -> Limits {
         Limits {
             rates,
             key: HashKey::new(random),
@@ -125,17 +118,17 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// Who has none; the packet is to be dropped.
-    pub fn take(&mut self, now: Time, host: MacAddress, place: &Place) -> Result<(), Exceeded> {
+    /// Whose rate is exceeded; the packet is to be dropped.
+    pub(crate) fn take(&mut self, now: Time, host: MacAddress, place: &Place) -> Result<(), Reason> {
         let Limits { rates, key, hosts, vlans, ports } = self;
         let host_at = key.hash((host.0, place)) as usize % HOSTS;
         let vlan_at = key.hash(place) as usize % VLANS;
         let vlan = if place.vlans.count() > 0 { vlans.at(vlan_at) } else { None };
         // All three have one, or none gives one.
         let buckets = [
-            (hosts.at(host_at), rates.host, Exceeded::Host),
-            (vlan, rates.vlan, Exceeded::Vlan),
-            (ports.at(place.port as usize % PORTS), rates.port, Exceeded::Port),
+            (hosts.at(host_at), rates.host, Reason::HostRate),
+            (vlan, rates.vlan, Reason::VlanRate),
+            (ports.at(place.port as usize % PORTS), rates.port, Reason::PortRate),
         ];
         let mut buckets = buckets.map(|(bucket, rate, exceeded)| Some((bucket?, rate, exceeded)));
         for (bucket, rate, exceeded) in buckets.iter_mut().flatten() {
@@ -228,7 +221,7 @@ mod tests {
         let mut limits = limits();
         let now = Duration::from_secs(5000);
         assert_eq!(passed(&mut limits, now, 1, 1, 10), 3);
-        assert_eq!(limits.take(now, mac(0), &place(1)), Err(Exceeded::Host));
+        assert_eq!(limits.take(now, mac(0), &place(1)), Err(Reason::HostRate));
         assert_eq!(passed(&mut limits, now + Duration::from_millis(999), 1, 1, 10), 0);
         assert_eq!(passed(&mut limits, now + Duration::from_millis(2000), 1, 1, 10), 2);
         // An hour later there is a burst, and no more; and time that goes back gives nothing.
@@ -264,12 +257,12 @@ mod tests {
         let mut limits = limits();
         let now = Duration::from_secs(5000);
         assert_eq!(passed(&mut limits, now, 100_000, 666, 1), 20);
-        assert_eq!(limits.take(now, mac(200_000), &place(666)), Err(Exceeded::Vlan));
+        assert_eq!(limits.take(now, mac(200_000), &place(666)), Err(Reason::VlanRate));
         for vid in 1..=9 {
             assert_eq!(passed(&mut limits, now, 20, vid, 1), 20, "VLAN {vid}");
         }
         // Many VLANs at once are held to the port's.
         assert_eq!(passed(&mut limits, now, 20, 10, 1), 0);
-        assert_eq!(limits.take(now, mac(0), &place(11)), Err(Exceeded::Port));
+        assert_eq!(limits.take(now, mac(0), &place(11)), Err(Reason::PortRate));
     }
 }
