@@ -8,7 +8,7 @@ use super::{Concentrator, Step};
 use crate::Time;
 use crate::session::{Phase, RoundTrip};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
@@ -160,14 +160,14 @@ impl Concentrator {
             }
         }
         let difference = secrets.difference(&old);
-        let owners = Owners::of(&secrets);
+        let owners = secrets.owners();
         let disagreeing = self.table.entries();
         let disagreeing =
             disagreeing.filter_map(|entry| Some((entry.identity.id, self.disagrees(entry, &old, &owners)?)));
         Reloaded { difference, disagreeing: disagreeing.collect() }
     }
 
-    fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &Owners<'_>) -> Option<Why> {
+    fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &HashMap<Network, &[u8]>) -> Option<Why> {
         let user = entry.identity.user.as_deref()?;
         if self.config.methods.is_empty() {
             return None;
@@ -176,33 +176,14 @@ impl Concentrator {
         if old.find(user).is_some_and(|before| before.password != now.password) {
             return Some(Why::Password);
         }
-        let is_other = |owner: Option<&&[u8]>| owner.is_some_and(|owner| *owner != user);
         let fixed = match now.address {
             Address::Fixed(address) => self.config.local.is_some() && entry.lease.address != Some(address),
             Address::Pool => false,
             Address::None => entry.lease.address.is_some(),
         };
-        let is_taken = entry.lease.address.is_some_and(|address| is_other(owners.addresses.get(&address)))
-            || entry.lease.prefix.is_some_and(|prefix| is_other(owners.prefixes.get(&prefix)));
+        let address = entry.lease.address.map(|address| Network::host(address.into()));
+        let is_anothers = |network| owners.get(&network).is_some_and(|owner| *owner != user);
+        let is_taken = address.into_iter().chain(entry.lease.prefix).any(is_anothers);
         (fixed || is_taken).then_some(Why::Address)
-    }
-}
-
-/// Whose the fixed addresses and prefixes are.
-struct Owners<'s> {
-    addresses: HashMap<Ipv4Addr, &'s [u8]>,
-    prefixes: HashMap<Network, &'s [u8]>,
-}
-
-impl<'s> Owners<'s> {
-    fn of(secrets: &'s Secrets) -> Owners<'s> {
-        let mut owners = Owners { addresses: HashMap::new(), prefixes: HashMap::new() };
-        for (user, subscriber) in secrets.iter() {
-            if let Address::Fixed(address) = subscriber.address {
-                owners.addresses.insert(address, user);
-            }
-            owners.prefixes.extend(subscriber.prefix.map(|prefix| (prefix, user)));
-        }
-        owners
     }
 }

@@ -96,9 +96,22 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
+    /// The address that it always gets.
+    pub(crate) const fn fixed(&self) -> Option<Ipv4Addr> {
+        match self.address {
+            Address::Fixed(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// What no other subscriber can have, routes apart: the fixed address, and the prefix.
+    pub(crate) fn fixed_networks(&self) -> impl Iterator<Item = Network> + use<> {
+        self.fixed().map(|address| Network::host(address.into())).into_iter().chain(self.prefix)
+    }
+
     /// Whether something of it can serve one session at a time alone: a fixed address, a prefix, networks behind the host.
     pub(crate) fn serves_one(&self) -> bool {
-        matches!(self.address, Address::Fixed(_)) || self.prefix.is_some() || !self.routes.is_empty()
+        self.fixed_networks().next().is_some() || !self.routes.is_empty()
     }
 
     /// Whether the same holds, on whatever line.
@@ -109,17 +122,6 @@ impl Subscriber {
     }
 }
 
-/// What became of the line of pppd's form for everybody else (`*`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Everybody {
-    #[default]
-    Same,
-    New,
-    /// It has another password, address or anything else.
-    Changed,
-    Gone,
-}
-
 /// How secrets differ from those before. `Display` is a part of a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
@@ -128,8 +130,8 @@ pub struct Difference {
     /// Those of them with another password, address or anything else.
     pub changed: usize,
     pub removed: usize,
-    /// What became of the line of pppd's form for everybody else.
-    pub everybody: Everybody,
+    /// What became of the line of pppd's form for everybody else (`*`): new, changed or removed.
+    everybody: Option<&'static str>,
 }
 
 impl fmt::Display for Difference {
@@ -142,12 +144,6 @@ impl fmt::Display for Difference {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        let everybody = match everybody {
-            Everybody::Same => None,
-            Everybody::New => Some("new"),
-            Everybody::Changed => Some("changed"),
-            Everybody::Gone => Some("removed"),
-        };
         parts.extend(everybody.map(|what| format!("everybody else (*) {what}")));
         if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }
     }
@@ -213,21 +209,25 @@ impl Secrets {
         }
         difference.removed = before.len() + difference.added - self.len();
         difference.everybody = match (&self.anybody, &before.anybody) {
-            (None, None) => Everybody::Same,
-            (Some(one), Some(other)) if one.is_as(other) => Everybody::Same,
-            (Some(_), Some(_)) => Everybody::Changed,
-            (Some(_), None) => Everybody::New,
-            (None, Some(_)) => Everybody::Gone,
+            (None, None) => None,
+            (Some(one), Some(other)) if one.is_as(other) => None,
+            (Some(_), Some(_)) => Some("changed"),
+            (Some(_), None) => Some("new"),
+            (None, Some(_)) => Some("removed"),
         };
         difference
     }
 
+    /// Whose the fixed addresses and prefixes are.
+    pub(crate) fn owners(&self) -> HashMap<Network, &[u8]> {
+        let networks =
+            |(user, subscriber): (_, &Subscriber)| subscriber.fixed_networks().map(move |one| (one, user));
+        self.iter().flat_map(networks).collect()
+    }
+
     /// Addresses that belong to one subscriber each, in no order. No pool gives them to anybody else.
     pub fn fixed(&self) -> impl Iterator<Item = Ipv4Addr> {
-        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| match subscriber.address {
-            Address::Fixed(address) => Some(address),
-            _ => None,
-        })
+        self.named.values().chain(self.anybody.as_deref()).filter_map(Subscriber::fixed)
     }
 
     /// IPv6 prefixes that belong to one subscriber each, in no order.

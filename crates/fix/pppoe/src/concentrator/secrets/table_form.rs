@@ -6,7 +6,7 @@ use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, Table, no_pa
 use crate::concentrator::network::Network;
 use format::Quotable;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -99,11 +99,7 @@ impl Reader<'_> {
 
     /// Sees that no two subscribers have the same address, route or prefix.
     fn claim(&mut self, subscriber: &Subscriber) -> Result<(), Error> {
-        let fixed = match subscriber.address {
-            Address::Fixed(address) => Some(Network::host(IpAddr::V4(address))),
-            _ => None,
-        };
-        for network in subscriber.routes.iter().copied().chain(fixed).chain(subscriber.prefix) {
+        for network in subscriber.routes.iter().copied().chain(subscriber.fixed_networks()) {
             if let Some(first) = self.taken.insert(network, subscriber.line) {
                 let mistake = format!("{network} belongs to the subscriber of line {first} already");
                 return Err(Error::new(subscriber.line, mistake));
