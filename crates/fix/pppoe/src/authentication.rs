@@ -208,6 +208,8 @@ pub(crate) struct Authenticator {
     /// Of the challenge, or of the request that is answered.
     identifier: u8,
     challenge: [u8; 16],
+    /// Of its claim among those of the session.
+    serial: u32,
     stage: Stage,
     pub(crate) deadline: Option<Time>,
 }
@@ -216,7 +218,6 @@ enum Stage {
     Waiting,
     /// Its verdict is awaited. PAP: the data of the request, whose repetitions change no more than the identifier.
     Claimed {
-        serial: u32,
         user: Box<[u8]>,
         request: Box<[u8]>,
     },
@@ -236,11 +237,12 @@ impl Authenticator {
             method,
             identifier: u8::from_be_bytes(draw(step.random)),
             challenge: [0; 16],
+            serial,
             stage: Stage::Waiting,
             deadline: None,
         };
         let claim = match method {
-            None => Some(authenticator.claim(&[], Evidence::None, &[], serial)),
+            None => Some(authenticator.claim(&[], Evidence::None, &[])),
             Some(Method::Pap) => None,
             Some(_) => {
                 authenticator.send_challenge(concentrator, step);
@@ -276,15 +278,14 @@ impl Authenticator {
         &mut self,
         protocol: PppProtocol,
         packet: ControlPacket<'_>,
-        serial: u32,
         step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         match (self.method, packet.code) {
             (Some(Method::Pap), pap::REQUEST) if protocol == PppProtocol::PAP => {
-                self.pap_request(packet, serial, step)
+                self.pap_request(packet, step)
             }
             (Some(Method::ChapMd5 | Method::MsChapV2), chap::RESPONSE) if protocol == PppProtocol::CHAP => {
-                self.response(packet, serial, step)
+                self.response(packet, step)
             }
             // A challenge to who challenges: reflection. It is never answered.
             (Some(Method::ChapMd5 | Method::MsChapV2), chap::CHALLENGE) if protocol == PppProtocol::CHAP => {
@@ -300,7 +301,6 @@ impl Authenticator {
     fn pap_request(
         &mut self,
         packet: ControlPacket<'_>,
-        serial: u32,
         step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         let (user, password) = pap::parse_request(packet.data)?;
@@ -308,7 +308,7 @@ impl Authenticator {
             Stage::Waiting => {
                 self.identifier = packet.identifier;
                 let evidence = Evidence::Pap { password: password.to_vec() };
-                return Ok(Some(self.claim(user, evidence, packet.data, serial)));
+                return Ok(Some(self.claim(user, evidence, packet.data)));
             }
             Stage::Claimed { request, .. } => {
                 if **request == *packet.data {
@@ -327,7 +327,6 @@ impl Authenticator {
     fn response(
         &mut self,
         packet: ControlPacket<'_>,
-        serial: u32,
         step: &mut Step<'_>,
     ) -> Result<Option<Claim>, ControlError> {
         let (value, user) = chap::parse_value(packet.code, packet.data)?;
@@ -354,18 +353,18 @@ impl Authenticator {
                 ms_chap::parse_response_value(value).ok_or_else(|| short(ms_chap::RESPONSE_LENGTH))?;
             Evidence::MsChapV2 { challenge, peer_challenge, response }
         };
-        Ok(Some(self.claim(user, evidence, &[], serial)))
+        Ok(Some(self.claim(user, evidence, &[])))
     }
 
-    fn claim(&mut self, user: &[u8], evidence: Evidence, request: &[u8], serial: u32) -> Claim {
+    fn claim(&mut self, user: &[u8], evidence: Evidence, request: &[u8]) -> Claim {
         self.deadline = None;
-        self.stage = Stage::Claimed { serial, user: user.into(), request: request.into() };
-        Claim { user: user.to_vec(), evidence, serial }
+        self.stage = Stage::Claimed { user: user.into(), request: request.into() };
+        Claim { user: user.to_vec(), evidence, serial: self.serial }
     }
 
     /// The subscriber is accepted. `false`: the proof is of no claim that is pending.
     pub(crate) fn accept(&mut self, proof: &Proof, message: &[u8], step: &mut Step<'_>) -> bool {
-        if !matches!(self.stage, Stage::Claimed { serial, .. } if serial == proof.serial) {
+        if proof.serial != self.serial || !matches!(self.stage, Stage::Claimed { .. }) {
             return false;
         }
         let (protocol, code, answer) = match (self.method, &proof.authenticator_response) {

@@ -21,14 +21,19 @@ pub fn wrapped(session: u16, packet: &[u8]) -> Vec<u8> {
 ///
 /// The header or the length is not all there; another version, type or code.
 pub fn unwrapped(bytes: &[u8]) -> Result<(u16, &[u8]), Error> {
+    checked(bytes, Stage::Session).map(|(header, packet)| (header.session(), packet))
+}
+
+/// The header of a packet of either stage, and what its length counts; errors as [`unwrapped`] has them.
+pub(crate) fn checked(bytes: &[u8], stage: Stage) -> Result<(Header<'_>, &[u8]), Error> {
     let Some((header, rest)) = bytes.split_first_chunk() else {
         return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, bytes.len(), Header::LENGTH));
     };
     let header = Header::of(header);
     header.check_version()?;
-    header.check_code(Stage::Session)?;
+    header.check_code(stage)?;
     header.check_length(rest.len())?;
-    Ok((header.session(), rest.get(..usize::from(header.length())).unwrap_or_default()))
+    Ok((header, rest.get(..usize::from(header.length())).unwrap_or_default()))
 }
 
 #[cfg(test)]

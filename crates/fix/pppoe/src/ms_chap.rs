@@ -103,13 +103,11 @@ fn with_parity(key: &[u8; 7]) -> [u8; 8] {
 
 /// Data of a Success packet (section 5).
 pub fn success(authenticator_response: &[u8; 20], message: &[u8]) -> Vec<u8> {
-    use std::fmt::Write;
-    let mut text = String::from("S=");
-    for byte in authenticator_response {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02X}");
-    }
-    [text.as_bytes(), b" M=", message].concat()
+    [b"S=", hexadecimal(authenticator_response).as_bytes(), b" M=", message].concat()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The authenticator response and the words of a Success packet; `None` where there is none.
@@ -117,23 +115,18 @@ pub fn parse_success(data: &[u8]) -> Option<([u8; 20], &[u8])> {
     let (digits, rest) = data.strip_prefix(b"S=")?.split_first_chunk::<40>()?;
     let mut response = [0; 20];
     for (byte, [high, low]) in response.iter_mut().zip(digits.as_chunks::<2>().0) {
-        *byte = (hexadecimal(*high)? << 4) | hexadecimal(*low)?;
+        *byte = (digit(*high)? << 4) | digit(*low)?;
     }
     Some((response, rest.strip_prefix(b" M=").unwrap_or_default()))
 }
 
-fn hexadecimal(digit: u8) -> Option<u8> {
+fn digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 /// Data of a Failure packet (section 6): authentication failed, no second try.
 pub fn failure(challenge: &[u8; 16], message: &[u8]) -> Vec<u8> {
-    use std::fmt::Write;
-    let mut text = String::from("E=691 R=0 C=");
-    for byte in challenge {
-        let _ = write!(text, "{byte:02X}");
-    }
-    [text.as_bytes(), b" V=3 M=", message].concat()
+    [b"E=691 R=0 C=", hexadecimal(challenge).as_bytes(), b" V=3 M=", message].concat()
 }
 
 /// What the code of a failure means (section 6).

@@ -1,9 +1,10 @@
 //! A packet of the discovery stage: checked once, then read; and written so that it fits.
 
+use crate::framing::checked;
 use format::Quotable;
 use std::fmt;
 use wire::emit::{Emit, LineIdentification, Pppoe};
-use wire::error::{Error, Field, Layer, Rule};
+use wire::error::Error;
 use wire::pppoe::{Code, Header, Stage, Tag, TagType, tags};
 
 /// Most bytes of a PADI, PPPoE header included: a relay must be able to add a tag of 12 bytes (RFC 2516 section 5.1).
@@ -29,14 +30,7 @@ impl<'a> Message<'a> {
     /// What contradicts itself, with its offset from the start of `bytes`: the header or the length is not all there,
     /// another version or type, a code that RFC 2516 does not define or that is of the session stage, a tag that does not fit.
     pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, Error> {
-        let Some((header, rest)) = bytes.split_first_chunk() else {
-            return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, bytes.len(), Header::LENGTH));
-        };
-        let header = Header::of(header);
-        header.check_version()?;
-        header.check_code(Stage::Discovery)?;
-        header.check_length(rest.len())?;
-        let list = rest.get(..usize::from(header.length())).unwrap_or_default();
+        let (header, list) = checked(bytes, Stage::Discovery)?;
         for tag in tags(list) {
             tag.map_err(|error| error.at(Header::LENGTH + error.offset as usize))?;
         }

@@ -375,7 +375,7 @@ impl Machine {
                 }
             }
             (Some(Authentication::Authenticator(authenticator)), _) => {
-                let claim = authenticator.receive(protocol, packet, self.serial, step)?;
+                let claim = authenticator.receive(protocol, packet, step)?;
                 step.actions.extend(claim.map(Action::Authenticate));
             }
             _ => {}

@@ -1,5 +1,10 @@
 use super::*;
 use crate::discovery::complaint::{Complaint, Kind};
+use wire::error::{Field, Layer, Rule};
+
+fn parse(bytes: &[u8]) -> Message<'_> {
+    Message::parse(bytes).expect("a packet")
+}
 
 /// A PADO: header, and the tags as they are given.
 fn pado(tags: &[u8]) -> Vec<u8> {
@@ -12,7 +17,7 @@ const TAGS: &[u8] =
 #[test]
 fn a_packet_is_read_as_it_is_written() {
     let bytes = pado(TAGS);
-    let message = Message::parse(&bytes).expect("a PADO");
+    let message = parse(&bytes);
     assert_eq!((message.code(), message.session()), (Code::PADO, 0));
     assert_eq!((message.service_name(), message.ac_name()), (&b""[..], Some(&b"ac"[..])));
     assert_eq!(message.host_uniq(), Some(&b"\xde\xad\xbe\xef"[..]));
@@ -54,11 +59,8 @@ fn tags_that_do_not_fit_are_refused() {
 #[test]
 fn tags_of_no_length_are_empty_values() {
     let bytes = pado(b"\x01\x02\x00\x00\x01\x03\x00\x00\x01\x04\x00\x00\x01\x20\x00\x00\x01\x05\x00\x00");
-    let message = Message::parse(&bytes).expect("a PADO");
-    assert_eq!(
-        (message.ac_name(), message.host_uniq(), message.cookie()),
-        (Some(&b""[..]), Some(&b""[..]), Some(&b""[..]))
-    );
+    let message = parse(&bytes);
+    assert_eq!([message.ac_name(), message.host_uniq(), message.cookie()], [Some(&b""[..]); 3]);
     // These have no meaning without bytes.
     assert_eq!((message.max_payload(), message.line()), (None, None));
     assert_eq!(Message::parse(&pado(b"")).expect("none").tags().count(), 0);
@@ -68,7 +70,7 @@ fn tags_of_no_length_are_empty_values() {
 fn the_first_of_several_counts_and_nothing_behind_the_end_does() {
     let bytes =
         pado(b"\x01\x02\x00\x01a\x01\x02\x00\x01b\xff\xff\x00\x01?\x00\x00\x00\x00\x01\x03\x00\x01u\xff");
-    let message = Message::parse(&bytes).expect("a PADO");
+    let message = parse(&bytes);
     assert_eq!((message.ac_name(), message.host_uniq()), (Some(&b"a"[..]), None));
     assert_eq!(message.tags().count(), 3, "one of them unknown");
 }
@@ -84,8 +86,7 @@ fn a_frame_may_be_padded_and_not_cut() {
     }
     for padding in [1, 12, 1500, 70_000] {
         let padded = [&bytes[..], &vec![0xff; padding]].concat();
-        let message = Message::parse(&padded).expect("padded");
-        assert_eq!(message.tags().count(), 4);
+        assert_eq!(parse(&padded).tags().count(), 4);
     }
     // A length that ends within a tag.
     for length in 0..TAGS.len() as u8 {
@@ -126,7 +127,7 @@ fn what_is_written_leaves_room_for_a_relay() {
 #[test]
 fn a_reason_for_the_end_is_cut_between_characters() {
     let bytes = padt(0x1234, Some(&"ä".repeat(500)));
-    let message = Message::parse(&bytes).expect("a PADT");
+    let message = parse(&bytes);
     assert_eq!((message.code(), message.session()), (Code::PADT, 0x1234));
     let complaint = Complaint::of(&message).expect("a reason");
     assert_eq!(complaint.text, "ä".repeat(100).as_bytes());
@@ -138,14 +139,14 @@ fn a_reason_for_the_end_is_cut_between_characters() {
 fn hostile_tags_are_shown_escaped() {
     let line = b"\x01\x05\x00\x13\x00\x00\x0d\xe9\x01\x06a\n\x1b[2J\x02\x05$(id)";
     let bytes = pado(line);
-    let line = Message::parse(&bytes).expect("a PADO").line().expect("an identification");
+    let line = parse(&bytes).line().expect("an identification");
     assert_eq!(line.to_string(), "circuit \"a\\u{a}\\u{1b}[2J\", remote \"\\$(id)\"");
     let long = [&b"\x01\x05\x00\xff\x00\x00\x0d\xe9\x01\xf9"[..], &[b'x'; 249]].concat();
     let bytes = pado(&long);
-    assert_eq!(Message::parse(&bytes).expect("a PADO").line().map(|line| line.circuit.len()), Some(63));
+    assert_eq!(parse(&bytes).line().map(|line| line.circuit.len()), Some(63));
     let error = [&b"\x02\x03\x05\x00"[..], &[b'\n'; 1280]].concat();
     let bytes = pado(&error);
-    let complaint = Complaint::of(&Message::parse(&bytes).expect("a PADO")).expect("an error");
+    let complaint = Complaint::of(&parse(&bytes)).expect("an error");
     assert_eq!((complaint.kind, complaint.text.len()), (Kind::Generic, 800));
     let shown = complaint.to_string();
     assert!(shown.starts_with("Generic-Error \"\\u{a}") && shown.len() < 1100, "{shown}");
@@ -161,6 +162,6 @@ fn a_damaged_line_identification_is_none() {
         b"\x01\x05\x00\x08\x00\x00\x0d\xea\x01\x02ab",
     ] {
         let bytes = pado(tag);
-        assert_eq!(Message::parse(&bytes).expect("a PADO").line(), None, "{tag:02x?}");
+        assert_eq!(parse(&bytes).line(), None, "{tag:02x?}");
     }
 }
