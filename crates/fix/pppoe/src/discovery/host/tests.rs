@@ -1,8 +1,6 @@
 use super::*;
 use crate::discovery::complaint::Kind;
 use crate::tests::Seeded;
-use wire::ethernet::EtherType;
-use wire::vlan::{Tag, Tci};
 
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const NOW: Time = Duration::from_secs(500);
@@ -65,10 +63,17 @@ impl Bench {
         waited
     }
 
+    /// With its PADI.
+    fn initiating(change: impl FnOnce(&mut Config)) -> (Bench, Vec<u8>) {
+        let mut bench = Bench::new(change);
+        let (destination, padi) = bench.sent();
+        assert_eq!(destination, MacAddress::BROADCAST);
+        (bench, padi)
+    }
+
     /// As far as a PADR to the concentrator 1.
     fn requesting(change: impl FnOnce(&mut Config)) -> (Bench, Vec<u8>) {
-        let mut bench = Bench::new(change);
-        let padi = bench.sent().1;
+        let (mut bench, padi) = Bench::initiating(change);
         bench.answer(1, pado(&padi, b"ac1"));
         if bench.actions.is_empty() {
             bench.wait();
@@ -86,6 +91,18 @@ impl Bench {
         (bench, padr)
     }
 
+    /// Which offer is taken when the window has passed, the others, and the PADR for it.
+    fn chosen(&mut self) -> (Offer, Vec<Offer>, Vec<u8>) {
+        self.wait();
+        match &self.done()[..] {
+            [Action::Chosen { offer, others }, Action::Send { destination, payload }] => {
+                assert_eq!(*destination, offer.concentrator);
+                (offer.clone(), others.clone(), payload.clone())
+            }
+            done => panic!("{done:?}"),
+        }
+    }
+
     /// How it ends when nobody says anything any more.
     fn end(&mut self) -> String {
         while self.host.deadline().is_some() {
@@ -100,6 +117,11 @@ impl Bench {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// The Host-Uniq of a packet that a host sent.
+fn uniq(sent: &[u8]) -> Option<&[u8]> {
+    Message::parse(sent).expect("a packet").host_uniq()
 }
 
 fn echoing(code: Code, session: u16, asked: &[u8]) -> Builder {
@@ -119,9 +141,7 @@ fn pads(padr: &[u8], session: u16) -> Builder {
 
 #[test]
 fn a_session_is_found_and_everything_goes_back_as_it_came() {
-    let mut bench = Bench::new(|config| config.service = b"internet".to_vec());
-    let (destination, padi) = bench.sent();
-    assert_eq!(destination, MacAddress::BROADCAST);
+    let (mut bench, padi) = Bench::initiating(|config| config.service = b"internet".to_vec());
     let sent = Message::parse(&padi).expect("a PADI");
     assert_eq!((sent.code(), sent.session(), sent.service_name()), (Code::PADI, 0, &b"internet"[..]));
     assert_eq!((sent.host_uniq().map(<[u8]>::len), sent.max_payload()), (Some(16), None));
@@ -149,8 +169,7 @@ fn a_session_is_found_and_everything_goes_back_as_it_came() {
 
 #[test]
 fn waiting_doubles_until_it_is_given_up() {
-    let mut bench = Bench::new(|_| {});
-    let first = bench.sent().1;
+    let (mut bench, first) = Bench::initiating(|_| {});
     for seconds in [1, 2, 4, 8, 16] {
         assert_eq!(bench.wait(), Duration::from_secs(seconds));
         assert_eq!(bench.sent().1, first, "the same PADI");
@@ -165,19 +184,15 @@ fn waiting_doubles_until_it_is_given_up() {
     assert_eq!(bench.host.deadline(), None);
     assert_eq!(Timers::DEFAULT.search(), Duration::from_secs(47));
     // What was tried is not advised, and commands have the name of the interface.
-    let tag = Tag { tpid: EtherType::VLAN, tci: Tci(7) };
-    let (config, ignored) =
-        (Config { interface: "wan0".to_owned(), ..Config::default() }, Ignored::default());
-    let said = |config: &Config| {
-        let (config, ignored) = (Arc::new(config.clone()), ignored.clone());
-        Failure::NoOffer { config, sent: 6, waited: Duration::from_secs(47), ignored }.to_string()
-    };
-    assert!(said(&config).contains("(`rxlane pppoe discover wan0 --vlan 7`; many do)"), "{}", said(&config));
-    let hostile = Config { interface: "a;reboot".to_owned(), ..Config::default() };
-    assert!(said(&hostile).contains("`rxlane pppoe discover 'a;reboot' --vlan 7`"), "{}", said(&hostile));
-    let tagged = Config { vlans: Vlans::of([tag]).expect("one"), ..config.clone() };
-    let told = said(&tagged);
-    assert!(told.contains("another VLAN tag than q:7, or none") && !told.contains("--vlan 7"), "{told}");
+    for (interface, vlans, part) in [
+        ("wan0", Vlans::NONE, "(`rxlane pppoe discover wan0 --vlan 7`; many do)"),
+        ("a;reboot", Vlans::NONE, "`rxlane pppoe discover 'a;reboot' --vlan 7`"),
+        ("wan0", crate::tests::vlans(7), "another VLAN tag than q:7, or none"),
+    ] {
+        let mut bench = Bench::new(|config| (config.interface, config.vlans) = (interface.to_owned(), vlans));
+        let text = bench.end();
+        assert!(text.contains(part) && text.contains("--vlan 7") == (vlans == Vlans::NONE), "{text}");
+    }
     let (mut bench, padr) = Bench::requesting(|_| {});
     for seconds in [1, 2, 4, 8] {
         assert_eq!(bench.wait(), Duration::from_secs(seconds));
@@ -194,16 +209,12 @@ fn waiting_doubles_until_it_is_given_up() {
 /// Attack 12: another concentrator's offers to other hosts, invented ones, and a flood of them.
 #[test]
 fn a_rogue_concentrator_has_to_hear_the_padi_and_fills_no_memory() {
-    let mut bench = Bench::new(|_| {});
-    let padi = bench.sent().1;
-    let uniq = |seed| {
-        let mut other = Bench::seeded(seed, |_| {});
-        Message::parse(&other.sent().1).expect("a PADI").host_uniq().map(<[u8]>::to_vec)
-    };
-    assert_ne!(uniq(2), uniq(3));
+    let (mut bench, padi) = Bench::initiating(|_| {});
+    let [second, third] = [2, 3].map(|seed| Bench::seeded(seed, |_| {}).sent().1);
+    assert_ne!(uniq(&second), uniq(&third));
     let good = pado(&padi, b"rogue").finish().expect("it fits");
     // Invented: with another Host-Uniq, with none, to all, from a group.
-    let other = echoing(Code::PADO, 0, &Bench::seeded(2, |_| {}).sent().1).finish().expect("it fits");
+    let other = echoing(Code::PADO, 0, &second).finish().expect("it fits");
     let none = Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"rogue").finish().expect("it fits");
     bench.come(9, &other);
     bench.come(9, &none);
@@ -218,20 +229,15 @@ fn a_rogue_concentrator_has_to_hear_the_padi_and_fills_no_memory() {
         bench.come(number, &good);
     }
     assert_eq!(bench.host.ignored().surplus, 2 * (200 - MOST_OFFERS as u32));
-    bench.wait();
-    let done = bench.done();
-    let [Action::Chosen { offer, others }, Action::Send { destination, .. }] = &done[..] else {
-        panic!("{done:?}")
-    };
-    assert_eq!((offer.concentrator, *destination, others.len()), (ac(0), ac(0), MOST_OFFERS - 1));
+    let (offer, others, _) = bench.chosen();
+    assert_eq!((offer.concentrator, others.len()), (ac(0), MOST_OFFERS - 1));
 }
 
 /// Attack 12: a pinned concentrator is taken however many others answer first.
 #[test]
 fn a_pinned_concentrator_is_the_only_one() {
     for pin in [Pin::Mac(ac(250)), Pin::Name(b"ac250".to_vec())] {
-        let mut bench = Bench::new(|config| config.pin = Some(pin));
-        let padi = bench.sent().1;
+        let (mut bench, padi) = Bench::initiating(|config| config.pin = Some(pin));
         for number in 0..100 {
             bench.answer(number, pado(&padi, b"rogue"));
         }
@@ -239,8 +245,7 @@ fn a_pinned_concentrator_is_the_only_one() {
         bench.answer(250, pado(&padi, b"ac250"));
         assert_eq!(bench.sent().0, ac(250), "at once");
     }
-    let mut bench = Bench::new(|config| config.pin = Some(Pin::Name(b"ac250".to_vec())));
-    let padi = bench.sent().1;
+    let (mut bench, padi) = Bench::initiating(|config| config.pin = Some(Pin::Name(b"ac250".to_vec())));
     bench.answer(1, pado(&padi, b"ac\n1"));
     let said = bench.end();
     assert!(
@@ -262,40 +267,33 @@ fn a_pinned_concentrator_is_the_only_one() {
 
 #[test]
 fn of_two_on_a_segment_the_first_that_agrees_to_the_payload_is_taken() {
-    let mut bench = Bench::new(|config| config.max_payload = 1500);
-    let padi = bench.sent().1;
+    let (mut bench, padi) = Bench::initiating(|config| config.max_payload = 1500);
     assert_eq!(Message::parse(&padi).expect("a PADI").max_payload(), Some(1500));
     bench.answer(1, pado(&padi, b"small"));
     bench.answer(2, pado(&padi, b"large").max_payload(Some(1500)));
-    bench.wait();
-    let done = bench.done();
-    let [Action::Chosen { offer, others }, Action::Send { payload, .. }] = &done[..] else {
-        panic!("{done:?}")
-    };
+    let (offer, others, padr) = bench.chosen();
     assert_eq!((&offer.ac_name[..], &others[0].ac_name[..]), (&b"large"[..], &b"small"[..]));
-    assert_eq!(Message::parse(payload).expect("a PADR").max_payload(), Some(1500));
+    assert_eq!(Message::parse(&padr).expect("a PADR").max_payload(), Some(1500));
 }
 
 #[test]
 fn a_service_is_taken_where_it_is_served() {
     let wanted = |config: &mut Config| config.service = b"voice".to_vec();
-    let mut bench = Bench::new(wanted);
-    let padi = bench.sent().1;
-    let uniq = Message::parse(&padi).expect("a PADI").host_uniq().map(<[u8]>::to_vec);
+    let (mut bench, padi) = Bench::initiating(wanted);
     let offer = |service: &[u8]| {
         let packet =
             Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"ac").tag(TagType::SERVICE_NAME, service);
-        packet.tag_if(TagType::HOST_UNIQ, uniq.as_deref()).finish().expect("it fits")
+        packet.tag_if(TagType::HOST_UNIQ, uniq(&padi))
     };
-    bench.come(1, &offer(b"internet"));
+    bench.answer(1, offer(b"internet"));
     assert_eq!(bench.host.deadline(), Some(NOW + Duration::from_secs(1)), "no offer yet");
-    bench.come(2, &offer(b"voice"));
+    bench.answer(2, offer(b"voice"));
     bench.wait();
     assert_eq!(bench.sent().0, ac(2));
     // Who offers only another one is told of.
     let mut bench = Bench::new(wanted);
     bench.sent();
-    bench.come(1, &offer(b"internet"));
+    bench.answer(1, offer(b"internet"));
     let said = bench.end();
     assert!(
         said.contains("\"ac\" (02:00:00:00:01:01) does not serve \"voice\" (its services: \"internet\")"),
@@ -313,8 +311,7 @@ fn a_service_is_taken_where_it_is_served() {
 #[test]
 fn answers_that_do_not_fit_end_an_attempt_sooner() {
     for (answered, sent, seconds) in [(1, 3, 7), (2, 3, 7), (3, 3, 7), (5, 5, 31)] {
-        let mut bench = Bench::new(|config| config.pin = Some(Pin::Mac(ac(250))));
-        let padi = bench.sent().1;
+        let (mut bench, padi) = Bench::initiating(|config| config.pin = Some(Pin::Mac(ac(250))));
         for _ in 1..answered {
             bench.wait();
             bench.sent();
@@ -333,8 +330,7 @@ fn answers_that_do_not_fit_end_an_attempt_sooner() {
         assert!(said.contains(first), "{said}");
     }
     // The one that is wanted comes last.
-    let mut bench = Bench::new(|config| config.pin = Some(Pin::Mac(ac(250))));
-    let padi = bench.sent().1;
+    let (mut bench, padi) = Bench::initiating(|config| config.pin = Some(Pin::Mac(ac(250))));
     bench.answer(1, pado(&padi, b"ac1"));
     bench.wait();
     bench.wait();
@@ -346,8 +342,7 @@ fn answers_that_do_not_fit_end_an_attempt_sooner() {
 
 #[test]
 fn a_newer_offer_of_the_same_concentrator_replaces_its_cookie() {
-    let mut bench = Bench::new(|_| {});
-    let padi = bench.sent().1;
+    let (mut bench, padi) = Bench::initiating(|_| {});
     for cookie in [b"old", b"new"] {
         bench.answer(1, pado(&padi, b"ac1").tag(TagType::AC_COOKIE, cookie));
     }
@@ -401,8 +396,7 @@ fn a_refusal_is_told_in_its_words_with_what_to_do() {
 
 #[test]
 fn an_offer_with_an_error_is_none_and_is_told() {
-    let mut bench = Bench::new(|_| {});
-    let padi = bench.sent().1;
+    let (mut bench, padi) = Bench::initiating(|_| {});
     bench.answer(1, pado(&padi, b"ac1").tag(TagType::GENERIC_ERROR, b"closed"));
     let said = bench.end();
     assert!(said.contains("\"ac1\" (02:00:00:00:01:01) says Generic-Error \"closed\""), "{said}");
@@ -464,11 +458,9 @@ fn a_second_session_that_nobody_asked_for_is_given_back() {
 fn what_does_not_fit_is_said() {
     let mut bench = Bench::new(|config| config.service = vec![b's'; 1470]);
     assert!(bench.failure().to_string().contains("a padi of 1500 bytes"));
-    let mut bench = Bench::new(|_| {});
-    let padi = bench.sent().1;
-    let uniq = Message::parse(&padi).expect("a PADI").host_uniq().map(<[u8]>::to_vec);
-    let long = Builder::new(Code::PADO, 0).tag_if(TagType::HOST_UNIQ, uniq.as_deref());
-    bench.come(1, &long.tag(TagType::AC_COOKIE, &[1; 1470]).finish().expect("it fits"));
+    let (mut bench, padi) = Bench::initiating(|_| {});
+    let long = Builder::new(Code::PADO, 0).tag_if(TagType::HOST_UNIQ, uniq(&padi));
+    bench.answer(1, long.tag(TagType::AC_COOKIE, &[1; 1470]));
     bench.wait();
     assert!(bench.failure().to_string().contains("the concentrator's cookie is"));
     assert_eq!(bench.host.deadline(), None);
