@@ -124,9 +124,8 @@ fn registry() -> (Registry, Vec<(Session, Number)>) {
         all.push((session, own));
     }
     let (_, first) = all[0];
-    for (text, length) in [("198.51.100.0", 28), ("2001:db8:1::", 64), ("2001:db8:ff00::", 56)] {
-        let prefix = Network::of(text.parse().expect("an address"), length).expect("so many bits");
-        registry.add_prefix(first, prefix).expect("free");
+    for prefix in ["198.51.100.0/28", "2001:db8:1::/64", "2001:db8:ff00::/56"] {
+        registry.add_prefix(first, prefix.parse().expect("a network")).expect("free");
     }
     (registry, all)
 }
@@ -225,11 +224,8 @@ fn data_from_another_station_or_vlan_is_no_sessions() {
             }
         }
         for other in others {
-            assert_eq!(
-                packet_of(&view, &frame(&other, LOCAL, &packet)),
-                Err(Dropped::OtherPeer),
-                "{other:?}"
-            );
+            let taken = packet_of(&view, &frame(&other, LOCAL, &packet));
+            assert_eq!(taken, Err(Dropped::OtherPeer), "{other:?}");
         }
         let unknown = Session { id: 500, ..*session };
         assert_eq!(packet_of(&view, &frame(&unknown, LOCAL, &packet)), Err(Dropped::OtherSession));
@@ -323,10 +319,7 @@ fn what_is_removed_is_gone_and_what_takes_its_place_is_another() {
     registry.add_address(more[54], address(1).into()).expect("free");
     let mut buffer = [0; 64];
     let length = head_of(&view, &down, &mut space, &mut buffer).expect("a subscriber's");
-    assert_eq!(
-        buffer[..length],
-        head(&self::session("q:7", 154), self::session("q:7", 154).peer, LOCAL, &down)
-    );
+    assert_eq!([&buffer[..length], &down].concat(), frame_to(&self::session("q:7", 154), LOCAL, &down));
     let prefix = Network::host(address(1).into());
     assert_eq!(registry.add_prefix(all[2].1, prefix), Err(Refusal::Taken(prefix)));
     assert_eq!(registry.remove_prefix(all[2].1, prefix), Err(Refusal::NotHeld(prefix)));

@@ -31,23 +31,26 @@ struct Scene {
     local: MacAddress,
 }
 
+fn config(name: &str, vlans: VlanPattern, workers: usize) -> Config {
+    Config {
+        name: name.to_owned(),
+        parent: "near0".to_owned(),
+        vlans,
+        addresses: vec!["10.0.0.1/32".parse().expect("an address")],
+        mtu: 1492,
+        workers,
+        limits: Limits { sessions: 4096, prefixes: 4096 },
+    }
+}
+
 impl Scene {
-    fn new(pattern: VlanPattern, workers: usize, mtu: u32) -> Scene {
+    fn new(pattern: VlanPattern, workers: usize) -> Scene {
         let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
         let veth = Veth { mtu: 1600, peer: Some(&far), queues: 2, ..Veth::pair("near0", "far0") };
         near.veth(&veth).expect("a pair");
         let (subscribers, registry, local) = near.inside(|| {
             let local = link_by_name("near0").expect("there").mac.expect("an address");
-            let config = Config {
-                name: "bras0".to_owned(),
-                parent: "near0".to_owned(),
-                vlans: pattern,
-                addresses: vec!["10.0.0.1/32".parse().expect("an address")],
-                mtu,
-                workers,
-                limits: Limits { sessions: 4096, prefixes: 4096 },
-            };
-            let (subscribers, registry) = Subscribers::up(&config).expect("up");
+            let (subscribers, registry) = Subscribers::up(&config("bras0", pattern, workers)).expect("up");
             (subscribers, registry, local)
         });
         near.run("ip", &["route", "add", "10.64.0.0/16", "dev", "bras0"]).expect("a route");
@@ -109,7 +112,11 @@ impl Drop for Over<'_> {
 const LINES: [&str; 5] = ["none", "q:35", "ad:100,q:200", "ad:100,q:201", "ad:1,q:2,q:3,q:4"];
 
 fn add(registry: &mut Registry, line: &str, number: u16) -> (Session, Number) {
-    let session = session(line, number);
+    add_with(registry, session(line, number), number)
+}
+
+/// Adds a session with the address of this number.
+fn add_with(registry: &mut Registry, session: Session, number: u16) -> (Session, Number) {
     let own = registry.insert(&session).expect("room");
     registry.add_address(own, address(number).into()).expect("free");
     (session, own)
@@ -119,7 +126,7 @@ fn add(registry: &mut Registry, line: &str, number: u16) -> (Session, Number) {
 fn hundreds_of_sessions_talk_through_one_interface() {
     let Some(()) = require("netns", probe()) else { return };
     for workers in [1, 2] {
-        let mut scene = Scene::new(VlanPattern::Any, workers, 1492);
+        let mut scene = Scene::new(VlanPattern::Any, workers);
         let all: Vec<(Session, Number)> = (0..600_u16)
             .map(|number| add(&mut scene.registry, LINES[usize::from(number) % LINES.len()], number))
             .collect();
@@ -189,7 +196,7 @@ fn hundreds_of_sessions_talk_through_one_interface() {
 #[test]
 fn the_filter_leaves_other_lines_and_control_out() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new("100.*".parse().expect("a pattern"), 1, 1492);
+    let mut scene = Scene::new("100.*".parse().expect("a pattern"), 1);
     let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
     let (other, _) = add(&mut scene.registry, "q:35", 6);
     let packet = datagram(address(5).into(), SERVER4.into(), b"x");
@@ -215,7 +222,7 @@ impl Drop for Ended {
 }
 
 /// Runs a link with a fixed session in the far namespace while `work` goes on.
-fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work: impl FnOnce() -> T) -> T {
+fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, work: impl FnOnce() -> T) -> T {
     let peer = session.peer.to_string();
     scene.far.run("ip", &["link", "set", "far0", "address", &peer]).expect("an address");
     let folder = tempfile::tempdir().expect("a folder");
@@ -228,7 +235,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
         encapsulation: encapsulation.parse().expect("an encapsulation"),
         is_managed: true,
         addresses: Vec::new(),
-        mtu: Some(mtu),
+        mtu: Some(1492),
         mss_clamp: false,
         means: Means::Simple,
     };
@@ -292,7 +299,7 @@ fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, bytes: usize) {
 #[test]
 fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 2, 1492);
+    let mut scene = Scene::new(VlanPattern::Any, 2);
     let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
     let mut registry = std::mem::replace(&mut scene.registry, Registry::new(LIMITS, scene.local));
     let is_over = AtomicBool::new(false);
@@ -312,7 +319,7 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
             }
             changes
         });
-        with_link(&scene, &session, address(5), 1492, || {
+        with_link(&scene, &session, address(5), || {
             transfer((&scene.near, SERVER4), &scene.far, 8 << 20);
             transfer((&scene.far, address(5)), &scene.near, 8 << 20);
         });
@@ -334,62 +341,50 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
 #[test]
 fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
-    let mut narrow = session("q:35", 5);
-    narrow.mtu = 1000;
-    let own = scene.registry.insert(&narrow).expect("room");
-    scene.registry.add_address(own, address(5).into()).expect("free");
-    with_link(&scene, &narrow, address(5), 1492, || {
-        let datagrams = |namespace: &Namespace, may_fragment: bool, bytes: usize| {
-            namespace.inside(|| {
+    let mut scene = Scene::new(VlanPattern::Any, 1);
+    let narrow = Session { mtu: 1000, ..session("q:35", 5) };
+    let (_, own) = add_with(&mut scene.registry, narrow, 5);
+    with_link(&scene, &narrow, address(5), || {
+        // Sends so many bytes, in datagrams of `segment` bytes where that is given.
+        let send = |may_fragment: bool, bytes: usize, segment: Option<u16>| {
+            scene.near.inside(|| {
                 let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
                 udp::set_may_fragment(&socket, IpVersion::V4, may_fragment).expect("set");
+                segment.into_iter().for_each(|bytes| udp::set_segment(&socket, bytes).expect("set"));
                 socket.send_to(&vec![0x77; bytes], (address(5), 7001)).map_err(|error| error.raw_os_error())
             })
         };
         let taker = scene.far.inside(|| UdpSocket::bind((address(5), 7001)).expect("bound"));
         taker.set_read_timeout(Some(PATIENCE)).expect("set");
         let mut buffer = [0; 65_536];
-        // May be fragmented: as it is, and beyond the MTU of the interface, which the kernel has fragmented before.
-        for bytes in [900, 1200, 1464, 4000] {
-            datagrams(&scene.near, true, bytes).expect("sent");
+        let mut take = |bytes: usize| {
             assert_eq!(taker.recv(&mut buffer).expect("received"), bytes);
             assert!(buffer[..bytes].iter().all(|byte| *byte == 0x77));
+        };
+        // May be fragmented: as it is, and beyond the MTU of the interface, which the kernel has fragmented before.
+        for bytes in [900, 1200, 1464, 4000] {
+            send(true, bytes, None).expect("sent");
+            take(bytes);
         }
         // One, two and two; and six of the three that the kernel had made.
         await_sent(&scene.registry, own, 11);
         // Of a super-packet of four datagrams, each.
-        scene.near.inside(|| {
-            let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
-            udp::set_may_fragment(&socket, IpVersion::V4, true).expect("set");
-            udp::set_segment(&socket, 1300).expect("set");
-            socket.send_to(&[0x77; 5000], (address(5), 7001)).expect("sent");
-        });
-        for bytes in [1300, 1300, 1300, 1100] {
-            assert_eq!(taker.recv(&mut buffer).expect("received"), bytes);
-            assert!(buffer[..bytes].iter().all(|byte| *byte == 0x77));
-        }
+        send(true, 5000, Some(1300)).expect("sent");
+        [1300, 1300, 1300, 1100].into_iter().for_each(&mut take);
         await_sent(&scene.registry, own, 11 + 8);
         // Must not: the kernel learns of it.
         assert_eq!(scene.subscribers.counted().too_big_told, 0);
-        datagrams(&scene.near, false, 1200).expect("sent");
-        wait_until("EMSGSIZE", || datagrams(&scene.near, false, 1200) == Err(Some(libc::EMSGSIZE)));
-        datagrams(&scene.near, false, 972).expect("sent");
-        assert_eq!(taker.recv(&mut buffer).expect("received"), 972);
+        send(false, 1200, None).expect("sent");
+        wait_until("EMSGSIZE", || send(false, 1200, None) == Err(Some(libc::EMSGSIZE)));
+        send(false, 972, None).expect("sent");
+        take(972);
         let counted = scene.subscribers.counted();
         assert!(counted.too_big_told > 0 && counted.drops["path-mtu"] >= counted.too_big_told, "{counted:?}");
     });
     // TCP finds out by itself: no segment size was lowered.
-    let own = {
-        let mut other = session("q:35", 6);
-        other.mtu = 900;
-        let own = scene.registry.insert(&other).expect("room");
-        scene.registry.add_address(own, address(6).into()).expect("free");
-        with_link(&scene, &other, address(6), 1492, || {
-            transfer((&scene.far, address(6)), &scene.near, 1 << 20);
-        });
-        own
-    };
+    let other = Session { mtu: 900, ..session("q:35", 6) };
+    let (_, own) = add_with(&mut scene.registry, other, 6);
+    with_link(&scene, &other, address(6), || transfer((&scene.far, address(6)), &scene.near, 1 << 20));
     let usage = scene.registry.usage(own).expect("there");
     assert!(usage.sent_dropped > 0, "{usage:?}");
     let longest = usage.sent.octets / usage.sent.frames;
@@ -399,12 +394,10 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
 #[test]
 fn segment_sizes_are_lowered_to_what_the_session_takes() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
-    let mut narrow = session("none", 5);
-    (narrow.mtu, narrow.mss_clamp) = (1000, true);
-    let own = scene.registry.insert(&narrow).expect("room");
-    scene.registry.add_address(own, address(5).into()).expect("free");
-    with_link(&scene, &narrow, address(5), 1492, || {
+    let mut scene = Scene::new(VlanPattern::Any, 1);
+    let narrow = Session { mtu: 1000, mss_clamp: true, ..session("none", 5) };
+    add_with(&mut scene.registry, narrow, 5);
+    with_link(&scene, &narrow, address(5), || {
         transfer((&scene.far, address(5)), &scene.near, 1 << 20);
         transfer((&scene.near, SERVER4), &scene.far, 1 << 20);
     });
@@ -416,16 +409,8 @@ fn segment_sizes_are_lowered_to_what_the_session_takes() {
 #[test]
 fn the_parent_is_watched_and_its_new_address_taken() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new("none".parse().expect("a pattern"), 2, 1492);
-    let again = Config {
-        name: "bras1".to_owned(),
-        parent: "near0".to_owned(),
-        vlans: "none".parse().expect("a pattern"),
-        addresses: Vec::new(),
-        mtu: 1492,
-        workers: 1,
-        limits: LIMITS,
-    };
+    let mut scene = Scene::new("none".parse().expect("a pattern"), 2);
+    let again = config("bras1", "none".parse().expect("a pattern"), 1);
     let refused = scene.near.inside(|| Subscribers::up(&again).map(drop).expect_err("taken"));
     assert!(refused.to_string().contains("near0"), "{refused}");
     let carrier = |scene: &Scene| {
@@ -460,12 +445,9 @@ fn the_parent_is_watched_and_its_new_address_taken() {
 #[test]
 fn senders_of_ipv6_are_told() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
-    let mut narrow = session("q:35", 5);
-    narrow.mtu = 1300;
-    let own = scene.registry.insert(&narrow).expect("room");
-    let prefix = Network::of("2001:db8:64::".parse().expect("an address"), 64).expect("so many bits");
-    scene.registry.add_prefix(own, prefix).expect("free");
+    let mut scene = Scene::new(VlanPattern::Any, 1);
+    let (_, own) = add_with(&mut scene.registry, Session { mtu: 1300, ..session("q:35", 5) }, 5);
+    scene.registry.add_prefix(own, "2001:db8:64::/64".parse().expect("a network")).expect("free");
     let on = "for name in all bras0; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done";
     scene.near.run("sh", &["-c", on]).expect("on");
     for arguments in ["addr add 2001:db8::1/128 dev bras0 nodad", "route add 2001:db8:64::/64 dev bras0"] {
