@@ -2,8 +2,8 @@
 //!
 //! # Contract
 //!
-//! - [`checksum`] sums bytes in one piece or many, with the vector instructions of this processor; every way of
-//!   computing ([`checksum::Path`]) gives one answer.
+//! - [`checksum`] sums bytes with the vector instructions of this processor; every way of computing
+//!   ([`checksum::Path`]) gives one answer.
 //! - [`segment`] makes frames of what a TUN device with `IFF_VNET_HDR` hands over: super-packets of TCP and UDP, and
 //!   packets whose checksum is left to the card. Each frame is a piece of headers, written into a buffer of the caller,
 //!   and a part of the packet, which is never copied. A [`Prefix`] (VLAN tags, MPLS, PPPoE) goes in front of each.

@@ -1,4 +1,4 @@
-//! The internet checksum (RFC 1071): sums of bytes, in one piece or scattered, whole, partial and updated.
+//! The internet checksum (RFC 1071): sums of bytes, whole, partial and updated.
 //!
 //! ```
 //! use rxlane_offload::checksum::Sum;
@@ -6,9 +6,7 @@
 //! // RFC 1071 section 3.
 //! let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
 //! assert_eq!(Sum::of(&bytes).folded(), 0xddf2);
-//! // The same bytes in pieces of odd length.
-//! let pieces = [&bytes[..3], &bytes[3..4], &bytes[4..]];
-//! assert_eq!(Sum::of_pieces(pieces).checksum(), !0xddf2);
+//! assert_eq!(Sum::of(&bytes[..4]).plus(Sum::of(&bytes[4..])).checksum(), !0xddf2);
 //! ```
 //!
 //! A sum has two zeros, 0x0000 and 0xffff. A sum of bytes is 0x0000 only if every byte is zero; what is left where one
@@ -23,7 +21,7 @@ mod verify;
 
 pub use partial::{PartialError, complete};
 pub use path::{Path, PathUnavailable};
-pub use update::{update, update_udp};
+pub use update::update;
 pub use verify::{Verdict, Verified, verify, verify_ipv4_header, verify_transport};
 
 use wire::IpProtocol;
@@ -50,13 +48,6 @@ impl Sum {
     /// needs.
     pub fn by_path(path: Path, octets: &[u8]) -> Result<Sum, PathUnavailable> {
         path.sum(octets).map(Sum)
-    }
-
-    /// The sum of pieces that lie one behind the other in what is summed. Each may have any length.
-    pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Sum {
-        let mut scattered = Scattered::default();
-        pieces.into_iter().for_each(|piece| scattered.push(piece));
-        scattered.sum()
     }
 
     /// The sum of one 16-bit word, host order.
@@ -99,15 +90,6 @@ impl Sum {
         self.plus(Sum(!other.0))
     }
 
-    /// The sum of the same bytes one place later: what it is for a piece that starts at an odd place
-    /// (RFC 1071 section 2 (B), byte swapping).
-    #[inline(always)]
-    #[must_use]
-    pub const fn swapped(self) -> Sum {
-        // A shift by eight bits, modulo 2^64 - 1 and therefore modulo 2^16 - 1.
-        Sum(self.0.rotate_left(8))
-    }
-
     /// The sum folded to 16 bits, host order, not complemented.
     #[inline(always)]
     pub const fn folded(self) -> u16 {
@@ -131,29 +113,6 @@ impl Sum {
             0 => 0xffff,
             checksum => checksum,
         }
-    }
-}
-
-/// A sum over pieces of any length, one behind the other.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Scattered {
-    sum: Sum,
-    odd: bool,
-}
-
-impl Scattered {
-    /// Adds the next piece.
-    #[inline]
-    pub fn push(&mut self, piece: &[u8]) {
-        let sum = Sum::of(piece);
-        self.sum = self.sum.plus(if self.odd { sum.swapped() } else { sum });
-        self.odd ^= !piece.len().is_multiple_of(2);
-    }
-
-    /// The sum of all pieces so far.
-    #[inline]
-    pub const fn sum(&self) -> Sum {
-        self.sum
     }
 }
 

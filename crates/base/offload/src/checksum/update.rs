@@ -12,14 +12,3 @@ pub fn update(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     debug_assert!(old.len() == new.len() && old.len().is_multiple_of(2), "a field keeps its even length");
     Sum::word(!checksum).plus(Sum::word(!Sum::of(old).folded())).plus(Sum::of(new)).checksum()
 }
-
-/// The same of a UDP checksum: zero, which means that there is none, stays zero, and a result of zero becomes all ones
-/// (RFC 768).
-#[inline]
-pub fn update_udp(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
-    match (checksum, update(checksum, old, new)) {
-        (0, _) => 0,
-        (_, 0) => 0xffff,
-        (_, updated) => updated,
-    }
-}

@@ -1,7 +1,7 @@
 //! Every way of summing gives one answer, and the answers are those of the RFCs.
 
 use proptest::prelude::*;
-use rxlane_offload::checksum::{PartialError, Path, Scattered, Sum, complete, internet, update, update_udp};
+use rxlane_offload::checksum::{PartialError, Path, Sum, complete, internet, update};
 use std::net::{IpAddr, Ipv6Addr};
 use wire::IpProtocol;
 use wire::emit::checksum as plain;
@@ -67,8 +67,6 @@ fn long_bytes_of_ones_and_zeros() {
 fn example_of_rfc_1624_section_4() {
     // A checksum of 0xdd2f covers 0x5555, which becomes 0x3285: equation 3 gives 0x0000.
     assert_eq!(update(0xdd2f, &[0x55, 0x55], &[0x32, 0x85]), 0x0000);
-    assert_eq!(update_udp(0xdd2f, &[0x55, 0x55], &[0x32, 0x85]), 0xffff);
-    assert_eq!(update_udp(0, &[0x55, 0x55], &[0x32, 0x85]), 0);
 }
 
 #[test]
@@ -124,16 +122,6 @@ fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, length: usi
 
 proptest! {
     #[test]
-    fn pieces_sum_to_the_whole(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..12)) {
-        let whole = pieces.concat();
-        let mut scattered = Scattered::default();
-        pieces.iter().for_each(|piece| scattered.push(piece));
-        prop_assert_eq!(scattered.sum().checksum(), plain::internet(&whole));
-        let slices = pieces.iter().map(Vec::as_slice);
-        prop_assert_eq!(Sum::of_pieces(slices).checksum(), plain::internet(&whole));
-    }
-
-    #[test]
     fn an_update_is_as_good_as_a_new_sum(
         mut bytes in proptest::collection::vec(any::<u8>(), 4..200),
         field in any::<[u8; 8]>(),
@@ -164,11 +152,10 @@ proptest! {
     }
 
     #[test]
-    fn words_leave_and_swap(a in proptest::collection::vec(any::<u8>(), 0..100), b in proptest::collection::vec(any::<u8>(), 0..50)) {
+    fn words_leave(a in proptest::collection::vec(any::<u8>(), 0..100), b in proptest::collection::vec(any::<u8>(), 0..50)) {
         let both = Sum::of(&a).plus(Sum::of(&b));
         let left = both.minus(Sum::of(&b)).folded();
         prop_assert!(left == Sum::of(&a).folded() || (left, Sum::of(&a).folded()) == (0xffff, 0));
-        prop_assert_eq!(Sum::of(&a).swapped().folded(), Sum::of(&a).folded().swap_bytes());
     }
 
     #[test]
