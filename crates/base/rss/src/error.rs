@@ -14,17 +14,17 @@ pub enum KeyError {
     #[error("hash key: ends after character {position} in the middle of a byte")]
     Unfinished { position: usize },
     #[error(
-        "hash key: {octets} bytes; a key has {} to {} (40 and 52 are usual)",
+        "hash key: {bytes} bytes; a key has {} to {} (40 and 52 are usual)",
         crate::HashKey::MIN_LENGTH,
         crate::HashKey::MAX_LENGTH
     )]
-    Length { octets: usize },
+    Length { bytes: usize },
     #[error(
-        "hash key: {octets} bytes cover inputs of {} bytes; addresses and ports of IPv6 are 36 and need a \
+        "hash key: {bytes} bytes cover inputs of {} bytes; addresses and ports of IPv6 are 36 and need a \
          key of 40",
-        octets.saturating_sub(4)
+        bytes.saturating_sub(4)
     )]
-    TooShort { octets: usize },
+    TooShort { bytes: usize },
 }
 
 /// A hash input that the key does not cover: each input bit is combined with the 32 key bits that start at
@@ -67,19 +67,6 @@ pub struct TypesError {
 
 fn names() -> String {
     HashType::ALL.map(HashType::name).join(", ")
-}
-
-/// Two hash types that a device does not enable together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "hash types {plain} and {ex} exclude each other on this device: either any of ipv6, tcp-ipv6, udp-ipv6 \
-     or any of ipv6-ex, tcp-ipv6-ex, udp-ipv6-ex (I210 datasheet, section 7.1.2.10.1)"
-)]
-pub struct CombinationError {
-    /// The offender among the plain IPv6 types.
-    pub plain: HashType,
-    /// The offender among the Ex types.
-    pub ex: HashType,
 }
 
 /// A field selection that ethtool would not take or that makes no sense.

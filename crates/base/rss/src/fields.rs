@@ -21,12 +21,8 @@ pub struct HashFields(u8);
 const LETTERS: [char; 8] = ['m', 'v', 't', 's', 'd', 'f', 'n', 'r'];
 
 impl HashFields {
-    /// `m`.
-    pub const MAC_DESTINATION: HashFields = HashFields(1);
     /// `v`.
     pub const VLAN: HashFields = HashFields(1 << 1);
-    /// `t`.
-    pub const L3_PROTOCOL: HashFields = HashFields(1 << 2);
     /// `s`.
     pub const SOURCE: HashFields = HashFields(1 << 3);
     /// `d`.
@@ -96,69 +92,40 @@ impl fmt::Debug for HashFields {
     }
 }
 
-/// A kind of packet whose hash fields can be set (ethtool(8), `rx-flow-hash`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FlowType {
-    /// TCP over IPv4.
-    Tcp4,
-    /// UDP over IPv4.
-    Udp4,
-    /// SCTP over IPv4.
-    Sctp4,
-    /// IPsec authentication header over IPv4.
-    Ah4,
-    /// IPsec encapsulating security payload over IPv4.
-    Esp4,
-    /// Any other IPv4 packet.
-    Ip4,
-    /// TCP over IPv6.
-    Tcp6,
-    /// UDP over IPv6.
-    Udp6,
-    /// SCTP over IPv6.
-    Sctp6,
-    /// IPsec authentication header over IPv6.
-    Ah6,
-    /// IPsec encapsulating security payload over IPv6.
-    Esp6,
-    /// Any other IPv6 packet.
-    Ip6,
+named! {
+    /// A kind of packet whose hash fields can be set (ethtool(8), `rx-flow-hash`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    FlowType[12] {
+        /// TCP over IPv4.
+        Tcp4 = "tcp4",
+        /// UDP over IPv4.
+        Udp4 = "udp4",
+        /// SCTP over IPv4.
+        Sctp4 = "sctp4",
+        /// IPsec authentication header over IPv4.
+        Ah4 = "ah4",
+        /// IPsec encapsulating security payload over IPv4.
+        Esp4 = "esp4",
+        /// Any other IPv4 packet.
+        Ip4 = "ip4",
+        /// TCP over IPv6.
+        Tcp6 = "tcp6",
+        /// UDP over IPv6.
+        Udp6 = "udp6",
+        /// SCTP over IPv6.
+        Sctp6 = "sctp6",
+        /// IPsec authentication header over IPv6.
+        Ah6 = "ah6",
+        /// IPsec encapsulating security payload over IPv6.
+        Esp6 = "esp6",
+        /// Any other IPv6 packet.
+        Ip6 = "ip6",
+    }
 }
 
 impl FlowType {
     /// All of them.
-    pub const ALL: [FlowType; 12] = [
-        FlowType::Tcp4,
-        FlowType::Udp4,
-        FlowType::Sctp4,
-        FlowType::Ah4,
-        FlowType::Esp4,
-        FlowType::Ip4,
-        FlowType::Tcp6,
-        FlowType::Udp6,
-        FlowType::Sctp6,
-        FlowType::Ah6,
-        FlowType::Esp6,
-        FlowType::Ip6,
-    ];
-
-    /// The name that ethtool uses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FlowType::Tcp4 => "tcp4",
-            FlowType::Udp4 => "udp4",
-            FlowType::Sctp4 => "sctp4",
-            FlowType::Ah4 => "ah4",
-            FlowType::Esp4 => "esp4",
-            FlowType::Ip4 => "ip4",
-            FlowType::Tcp6 => "tcp6",
-            FlowType::Udp6 => "udp6",
-            FlowType::Sctp6 => "sctp6",
-            FlowType::Ah6 => "ah6",
-            FlowType::Esp6 => "esp6",
-            FlowType::Ip6 => "ip6",
-        }
-    }
+    pub const ALL: [FlowType; 12] = FlowType::EVERY;
 
     /// Whether packets of this kind start their layer 4 header with two ports.
     pub const fn has_ports(self) -> bool {
@@ -171,12 +138,6 @@ impl FlowType {
                 | FlowType::Udp6
                 | FlowType::Sctp6
         )
-    }
-}
-
-impl fmt::Display for FlowType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HashKey {
     /// Unused bytes are zero, so that equal keys are equal structures.
-    octets: [u8; HashKey::MAX_LENGTH],
+    bytes: [u8; HashKey::MAX_LENGTH],
     length: usize,
 }
 
@@ -41,33 +41,33 @@ impl HashKey {
         0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
     ]);
 
-    const fn padded<const N: usize>(octets: &[u8; N]) -> HashKey {
+    const fn padded<const N: usize>(bytes: &[u8; N]) -> HashKey {
         let mut all = [0; HashKey::MAX_LENGTH];
         let mut i = 0;
         while i < N && i < HashKey::MAX_LENGTH {
-            all[i] = octets[i];
+            all[i] = bytes[i];
             i += 1;
         }
-        HashKey { octets: all, length: i }
+        HashKey { bytes: all, length: i }
     }
 
     /// A key of these bytes. Errors: fewer than 8 or more than 256.
-    pub fn from_bytes(octets: &[u8]) -> Result<HashKey, KeyError> {
-        if octets.len() < HashKey::MIN_LENGTH {
-            return Err(KeyError::Length { octets: octets.len() });
+    pub fn from_bytes(bytes: &[u8]) -> Result<HashKey, KeyError> {
+        if bytes.len() < HashKey::MIN_LENGTH {
+            return Err(KeyError::Length { bytes: bytes.len() });
         }
         let mut all = [0; HashKey::MAX_LENGTH];
-        let place = all.get_mut(..octets.len()).ok_or(KeyError::Length { octets: octets.len() })?;
-        place.copy_from_slice(octets);
-        Ok(HashKey { octets: all, length: octets.len() })
+        let place = all.get_mut(..bytes.len()).ok_or(KeyError::Length { bytes: bytes.len() })?;
+        place.copy_from_slice(bytes);
+        Ok(HashKey { bytes: all, length: bytes.len() })
     }
 
     /// A key of `length` bytes from a function of their position.
-    fn build(length: usize, octet: impl FnMut(usize) -> u8) -> Result<HashKey, KeyError> {
+    fn build(length: usize, byte: impl FnMut(usize) -> u8) -> Result<HashKey, KeyError> {
         if !(HashKey::MIN_LENGTH..=HashKey::MAX_LENGTH).contains(&length) {
-            return Err(KeyError::Length { octets: length });
+            return Err(KeyError::Length { bytes: length });
         }
-        HashKey::from_bytes(&(0..length).map(octet).collect::<Vec<u8>>())
+        HashKey::from_bytes(&(0..length).map(byte).collect::<Vec<u8>>())
     }
 
     /// 6d:5a repeated: both directions of a connection get the same hash, and the hash has two equal halves
@@ -85,7 +85,7 @@ impl HashKey {
 
     /// The bytes of the key.
     pub fn bytes(&self) -> &[u8] {
-        self.octets.get(..self.length).unwrap_or_default()
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 
     /// How many bytes of input this key covers: its length less 4.
@@ -95,12 +95,12 @@ impl HashKey {
 
     /// Key bit `index`, the first is 0; zero behind the end.
     fn bit(&self, index: usize) -> u32 {
-        self.octets.get(index / 8).map_or(0, |octet| u32::from(octet >> (7 - index % 8)) & 1)
+        self.bytes.get(index / 8).map_or(0, |byte| u32::from(byte >> (7 - index % 8)) & 1)
     }
 
     /// The 64 key bits from byte `at` on as a big-endian number, zeros behind the end.
     pub(crate) fn word(&self, at: usize) -> u64 {
-        (at..at + 8).fold(0, |word, i| word << 8 | u64::from(self.octets.get(i).copied().unwrap_or(0)))
+        (at..at + 8).fold(0, |word, i| word << 8 | u64::from(self.bytes.get(i).copied().unwrap_or(0)))
     }
 
     /// The Toeplitz hash of `input`, bit by bit as Microsoft's "RSS Hashing Functions" states it: the reference
@@ -112,9 +112,9 @@ impl HashKey {
         let mut window = (self.word(0) >> 32) as u32;
         let mut next = 32;
         let mut hash = 0;
-        for octet in input {
+        for byte in input {
             for bit in (0..8).rev() {
-                if octet >> bit & 1 == 1 {
+                if byte >> bit & 1 == 1 {
                     hash ^= window;
                 }
                 window = window << 1 | self.bit(next);
@@ -143,9 +143,9 @@ impl HashKey {
 pub(crate) struct Window(u64);
 
 impl Window {
-    /// The bits from the first bit of input byte `octet` on.
-    pub(crate) fn of(key: &HashKey, octet: usize) -> Window {
-        Window(key.word(octet))
+    /// The bits from the first bit of input byte `at` on.
+    pub(crate) fn of(key: &HashKey, at: usize) -> Window {
+        Window(key.word(at))
     }
 
     /// The 32 key bits that input bit `bit` selects; 0 is the most significant bit of the byte.
@@ -162,7 +162,7 @@ impl FromStr for HashKey {
         let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
         let text = text.trim();
         let colons = text.contains(':');
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let mut characters = text.chars().zip(skipped + 1..);
         let mut last = skipped;
         let digit = |(found, position): (char, usize)| match found.to_digit(16) {
@@ -172,28 +172,28 @@ impl FromStr for HashKey {
         while let Some(first) = characters.next() {
             let high = digit(first)?;
             let second = characters.next().ok_or(KeyError::Unfinished { position: first.1 })?;
-            octets.push(high << 4 | digit(second)?);
+            bytes.push(high << 4 | digit(second)?);
             last = second.1;
             if colons {
                 match characters.next() {
                     Some((':', position)) => last = position,
                     Some((found, position)) => return Err(KeyError::Colon { position, found }),
-                    None => return HashKey::from_bytes(&octets),
+                    None => return HashKey::from_bytes(&bytes),
                 }
             }
         }
         if colons {
             return Err(KeyError::Unfinished { position: last });
         }
-        HashKey::from_bytes(&octets)
+        HashKey::from_bytes(&bytes)
     }
 }
 
 impl fmt::Display for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, octet) in self.bytes().iter().enumerate() {
+        for (i, byte) in self.bytes().iter().enumerate() {
             let colon = if i == 0 { "" } else { ":" };
-            write!(f, "{colon}{octet:02x}")?;
+            write!(f, "{colon}{byte:02x}")?;
         }
         Ok(())
     }
@@ -229,8 +229,8 @@ mod tests {
             ("6d:5a00:11", KeyError::Colon { position: 6, found: '0' }),
             ("6d5", KeyError::Unfinished { position: 3 }),
             ("6d:", KeyError::Unfinished { position: 3 }),
-            ("", KeyError::Length { octets: 0 }),
-            (&"00".repeat(257), KeyError::Length { octets: 257 }),
+            ("", KeyError::Length { bytes: 0 }),
+            (&"00".repeat(257), KeyError::Length { bytes: 257 }),
             ("ä", KeyError::Digit { position: 1, found: 'ä' }),
         ] {
             assert_eq!(text.parse::<HashKey>(), Err(error), "{text}");
@@ -252,8 +252,8 @@ mod tests {
             pattern in proptest::collection::vec(any::<u8>(), 1..=16),
             input in any::<[u8; 36]>(),
         ) {
-            let octets: Vec<u8> = pattern.iter().copied().cycle().take(40).collect();
-            let key = HashKey::from_bytes(&octets).unwrap();
+            let bytes: Vec<u8> = pattern.iter().copied().cycle().take(40).collect();
+            let key = HashKey::from_bytes(&bytes).unwrap();
             let mut swapped = input;
             swapped[..32].rotate_left(16);
             swapped[32..].rotate_left(2);

@@ -36,8 +36,8 @@
 //!
 //! - Microsoft, "RSS Hashing Functions", "RSS Hashing Types" and "Verifying the RSS Hash Calculation"
 //!   (Windows driver documentation): the Toeplitz hash, the hash types, which type wins, the Ex types.
-//! - Intel Ethernet Controller I210 datasheet, section 7.1.2.10: UDP types, order of preference, allowed
-//!   combinations ([`CombinationRule`]), indirection table, what happens to packets that cannot be decoded.
+//! - Intel Ethernet Controller I210 datasheet, section 7.1.2.10: UDP types, order of preference,
+//!   indirection table, what happens to packets that cannot be decoded.
 //!   The 82576, I350 and 82599 datasheets say the same of their hash.
 //! - ethtool(8) and the Linux `ETHTOOL_SRXFH`/`ETHTOOL_SRSSH` interface: letters of [`HashFields`],
 //!   names of [`FlowType`], how `equal` and `weight` fill a table.
@@ -52,6 +52,9 @@
 
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod named;
+
 mod error;
 mod ethtool;
 mod fields;
@@ -64,13 +67,13 @@ mod types;
 mod unit;
 
 pub use error::{
-    CombinationError, FieldsError, InputTooLong, KeyError, PathUnavailable, PrepareError, PrintedTableError,
-    TableError, TypesError, UnitError,
+    FieldsError, InputTooLong, KeyError, PathUnavailable, PrepareError, PrintedTableError, TableError,
+    TypesError, UnitError,
 };
 pub use ethtool::PrintedTable;
 pub use fields::{FlowHash, FlowType, HashFields};
 pub use key::{HashKey, Symmetry};
 pub use table::{IndirectionTable, TableShape, Unmatched};
 pub use toeplitz::{Path, Toeplitz};
-pub use types::{CombinationRule, HashType, HashTypes};
+pub use types::{HashType, HashTypes};
 pub use unit::{HashInput, HashUnit, Packet};

@@ -5,25 +5,27 @@ use crate::tables::Tables;
 use crate::{HashKey, InputTooLong, KeyError, PathUnavailable, PrepareError};
 use std::fmt;
 
-/// A way of computing the hash. All give the same value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Path {
-    /// Bit by bit, as Microsoft states the function: the reference.
-    Scalar,
-    /// One table look-up per input byte, on any processor.
-    Tables,
-    /// Carry-less multiplication (x86-64: PCLMULQDQ, SSSE3); batches hash one input after the other.
-    Pclmul,
-    /// One hash as [`Path::Pclmul`] with GFNI, batches with 512-bit carry-less multiplication (x86-64:
-    /// VPCLMULQDQ, GFNI, AVX-512 F, BW, VL, VBMI).
-    Vpclmul,
-    /// One hash as [`Path::Vpclmul`], batches with 8×8 bit matrices (the same features).
-    Gfni,
+named! {
+    /// A way of computing the hash. All give the same value.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    Path[5] {
+        /// Bit by bit, as Microsoft states the function: the reference.
+        Scalar = "scalar",
+        /// One table look-up per input byte, on any processor.
+        Tables = "tables",
+        /// Carry-less multiplication (x86-64: PCLMULQDQ, SSSE3); batches hash one input after the other.
+        Pclmul = "pclmul",
+        /// One hash as [`Path::Pclmul`] with GFNI, batches with 512-bit carry-less multiplication (x86-64:
+        /// VPCLMULQDQ, GFNI, AVX-512 F, BW, VL, VBMI).
+        Vpclmul = "vpclmul",
+        /// One hash as [`Path::Vpclmul`], batches with 8×8 bit matrices (the same features).
+        Gfni = "gfni",
+    }
 }
 
 impl Path {
     /// All of them, slowest batches first.
-    pub const ALL: [Path; 5] = [Path::Scalar, Path::Tables, Path::Pclmul, Path::Vpclmul, Path::Gfni];
+    pub const ALL: [Path; 5] = Path::EVERY;
 
     /// Whether this processor can compute the hash in this way.
     pub fn is_available(self) -> bool {
@@ -50,18 +52,6 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Path::Scalar => "scalar",
-            Path::Tables => "tables",
-            Path::Pclmul => "pclmul",
-            Path::Vpclmul => "vpclmul",
-            Path::Gfni => "gfni",
-        })
-    }
-}
-
 /// What a path has prepared from the key.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "a box would cost every hash one more load")]
@@ -69,6 +59,21 @@ enum Prepared {
     Scalar,
     Tables(Tables),
     Simd(Simd),
+}
+
+/// The hashes of inputs of fixed length.
+macro_rules! fixed {
+    ($($(#[$about:meta])* $name:ident: $length:literal;)*) => {$(
+        $(#[$about])*
+        #[inline]
+        pub fn $name(&self, input: &[u8; $length]) -> u32 {
+            match &self.prepared {
+                Prepared::Simd(simd) => simd.$name(input),
+                Prepared::Tables(tables) => tables.hash_flow(input),
+                Prepared::Scalar => self.reference(input),
+            }
+        }
+    )*};
 }
 
 /// The Toeplitz hash under one key.
@@ -112,7 +117,7 @@ impl Toeplitz {
     /// Falls back to the tables where the path turns out to be unavailable, so no caller can be wrong.
     fn prepare(key: &HashKey, path: Path) -> Result<Toeplitz, KeyError> {
         if key.bytes().len() < HashKey::USUAL_LENGTH {
-            return Err(KeyError::TooShort { octets: key.bytes().len() });
+            return Err(KeyError::TooShort { bytes: key.bytes().len() });
         }
         let simd = match path {
             Path::Scalar | Path::Tables => None,
@@ -156,44 +161,15 @@ impl Toeplitz {
         self.key.hash(input).unwrap_or(0)
     }
 
-    /// Two IPv4 addresses.
-    #[inline]
-    pub fn hash_8(&self, input: &[u8; 8]) -> u32 {
-        match &self.prepared {
-            Prepared::Simd(simd) => simd.hash_8(input),
-            Prepared::Tables(tables) => tables.hash_flow(input),
-            Prepared::Scalar => self.reference(input),
-        }
-    }
-
-    /// Two IPv4 addresses and two ports.
-    #[inline]
-    pub fn hash_12(&self, input: &[u8; 12]) -> u32 {
-        match &self.prepared {
-            Prepared::Simd(simd) => simd.hash_12(input),
-            Prepared::Tables(tables) => tables.hash_flow(input),
-            Prepared::Scalar => self.reference(input),
-        }
-    }
-
-    /// Two IPv6 addresses.
-    #[inline]
-    pub fn hash_32(&self, input: &[u8; 32]) -> u32 {
-        match &self.prepared {
-            Prepared::Simd(simd) => simd.hash_32(input),
-            Prepared::Tables(tables) => tables.hash_flow(input),
-            Prepared::Scalar => self.reference(input),
-        }
-    }
-
-    /// Two IPv6 addresses and two ports.
-    #[inline]
-    pub fn hash_36(&self, input: &[u8; 36]) -> u32 {
-        match &self.prepared {
-            Prepared::Simd(simd) => simd.hash_36(input),
-            Prepared::Tables(tables) => tables.hash_flow(input),
-            Prepared::Scalar => self.reference(input),
-        }
+    fixed! {
+        /// Two IPv4 addresses.
+        hash_8: 8;
+        /// Two IPv4 addresses and two ports.
+        hash_12: 12;
+        /// Two IPv6 addresses.
+        hash_32: 32;
+        /// Two IPv6 addresses and two ports.
+        hash_36: 36;
     }
 
     /// [`Toeplitz::hash_12`] of each input into the value at the same place; where one slice is longer, what

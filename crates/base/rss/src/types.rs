@@ -1,77 +1,52 @@
 //! Hash types: what a device looks for in a packet, and which of them it can look for at once.
 
-use crate::{CombinationError, TypesError};
+use crate::TypesError;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which fields of which packets are hashed.
-///
-/// Microsoft, "RSS Hashing Types", defines the types of IPv4, TCP, UDP and the Ex types; Intel's controllers
-/// had the UDP types before (I210 datasheet, section 7.1.2.10.1). The SCTP types hash addresses and ports
-/// as Linux's ice driver sets them (`ICE_HASH_SCTP_IPV4`, `ICE_HASH_SCTP_IPV6`, ice_flow.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum HashType {
-    /// Nothing fits: no hash is computed and the value is 0.
-    None = 0,
-    /// Addresses of any IPv4 packet.
-    Ipv4,
-    /// Addresses and ports of an unfragmented TCP segment in IPv4.
-    TcpIpv4,
-    /// Addresses and ports of an unfragmented UDP datagram in IPv4.
-    UdpIpv4,
-    /// Addresses and ports of an unfragmented SCTP packet in IPv4.
-    SctpIpv4,
-    /// Addresses of any IPv6 packet.
-    Ipv6,
-    /// Addresses and ports of an unfragmented TCP segment in IPv6.
-    TcpIpv6,
-    /// Addresses and ports of an unfragmented UDP datagram in IPv6.
-    UdpIpv6,
-    /// Addresses and ports of an unfragmented SCTP packet in IPv6.
-    SctpIpv6,
-    /// As [`HashType::Ipv6`], with the home address option (RFC 6275, section 6.3) in place of the source
-    /// and the address of a type 2 routing header (section 6.4) in place of the destination, where present.
-    Ipv6Ex,
-    /// As [`HashType::TcpIpv6`] with those addresses.
-    TcpIpv6Ex,
-    /// As [`HashType::UdpIpv6`] with those addresses.
-    UdpIpv6Ex,
+named! {
+    /// Which fields of which packets are hashed.
+    ///
+    /// Microsoft, "RSS Hashing Types", defines the types of IPv4, TCP, UDP and the Ex types; Intel's controllers
+    /// had the UDP types before (I210 datasheet, section 7.1.2.10.1). The SCTP types hash addresses and ports
+    /// as Linux's ice driver sets them (`ICE_HASH_SCTP_IPV4`, `ICE_HASH_SCTP_IPV6`, ice_flow.h).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u8)]
+    HashType[12] {
+        /// Nothing fits: no hash is computed and the value is 0.
+        None = "none",
+        /// Addresses of any IPv4 packet.
+        Ipv4 = "ipv4",
+        /// Addresses and ports of an unfragmented TCP segment in IPv4.
+        TcpIpv4 = "tcp-ipv4",
+        /// Addresses and ports of an unfragmented UDP datagram in IPv4.
+        UdpIpv4 = "udp-ipv4",
+        /// Addresses and ports of an unfragmented SCTP packet in IPv4.
+        SctpIpv4 = "sctp-ipv4",
+        /// Addresses of any IPv6 packet.
+        Ipv6 = "ipv6",
+        /// Addresses and ports of an unfragmented TCP segment in IPv6.
+        TcpIpv6 = "tcp-ipv6",
+        /// Addresses and ports of an unfragmented UDP datagram in IPv6.
+        UdpIpv6 = "udp-ipv6",
+        /// Addresses and ports of an unfragmented SCTP packet in IPv6.
+        SctpIpv6 = "sctp-ipv6",
+        /// As [`HashType::Ipv6`], with the home address option (RFC 6275, section 6.3) in place of the source
+        /// and the address of a type 2 routing header (section 6.4) in place of the destination, where present.
+        Ipv6Ex = "ipv6-ex",
+        /// As [`HashType::TcpIpv6`] with those addresses.
+        TcpIpv6Ex = "tcp-ipv6-ex",
+        /// As [`HashType::UdpIpv6`] with those addresses.
+        UdpIpv6Ex = "udp-ipv6-ex",
+    }
 }
 
 impl HashType {
     /// All types but [`HashType::None`].
-    pub const ALL: [HashType; 11] = [
-        HashType::Ipv4,
-        HashType::TcpIpv4,
-        HashType::UdpIpv4,
-        HashType::SctpIpv4,
-        HashType::Ipv6,
-        HashType::TcpIpv6,
-        HashType::UdpIpv6,
-        HashType::SctpIpv6,
-        HashType::Ipv6Ex,
-        HashType::TcpIpv6Ex,
-        HashType::UdpIpv6Ex,
-    ];
-
-    /// The name that commands and profiles use, `tcp-ipv4` for instance.
-    pub const fn name(self) -> &'static str {
-        match self {
-            HashType::None => "none",
-            HashType::Ipv4 => "ipv4",
-            HashType::TcpIpv4 => "tcp-ipv4",
-            HashType::UdpIpv4 => "udp-ipv4",
-            HashType::SctpIpv4 => "sctp-ipv4",
-            HashType::Ipv6 => "ipv6",
-            HashType::TcpIpv6 => "tcp-ipv6",
-            HashType::UdpIpv6 => "udp-ipv6",
-            HashType::SctpIpv6 => "sctp-ipv6",
-            HashType::Ipv6Ex => "ipv6-ex",
-            HashType::TcpIpv6Ex => "tcp-ipv6-ex",
-            HashType::UdpIpv6Ex => "udp-ipv6-ex",
-        }
-    }
+    pub const ALL: [HashType; 11] = {
+        let [_, types @ ..] = HashType::EVERY;
+        types
+    };
 
     /// Whether the ports belong to the type.
     pub const fn has_ports(self) -> bool {
@@ -81,16 +56,6 @@ impl HashType {
     /// Whether the home address option and the type 2 routing header are looked for.
     pub const fn is_ex(self) -> bool {
         matches!(self, HashType::Ipv6Ex | HashType::TcpIpv6Ex | HashType::UdpIpv6Ex)
-    }
-
-    const fn is_plain_ipv6(self) -> bool {
-        matches!(self, HashType::Ipv6 | HashType::TcpIpv6 | HashType::UdpIpv6 | HashType::SctpIpv6)
-    }
-}
-
-impl fmt::Display for HashType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -136,30 +101,9 @@ impl HashTypes {
         self.0 == 0
     }
 
-    /// The types of both sets.
-    pub const fn union(self, other: HashTypes) -> HashTypes {
-        HashTypes(self.0 | other.0)
-    }
-
-    /// The types of this set that are not in the other.
-    pub const fn without(self, other: HashTypes) -> HashTypes {
-        HashTypes(self.0 & !other.0)
-    }
-
     /// The types in the order of [`HashType::ALL`].
     pub fn iter(self) -> impl Iterator<Item = HashType> {
         HashType::ALL.into_iter().filter(move |hash_type| self.contains(*hash_type))
-    }
-
-    /// Whether a device with `rule` can have these types enabled together. Errors: the two types that
-    /// exclude each other.
-    pub fn check(self, rule: CombinationRule) -> Result<(), CombinationError> {
-        let plain = self.iter().find(|hash_type| hash_type.is_plain_ipv6());
-        let ex = self.iter().find(|hash_type| hash_type.is_ex());
-        match (rule, plain, ex) {
-            (CombinationRule::Ipv6OrExNotBoth, Some(plain), Some(ex)) => Err(CombinationError { plain, ex }),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -202,26 +146,6 @@ impl fmt::Debug for HashTypes {
     }
 }
 
-/// Which hash types a device can have enabled at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CombinationRule {
-    /// All of them.
-    Any,
-    /// Any of the IPv4 types, and beside them either plain IPv6 types or Ex types (I210 datasheet, section
-    /// 7.1.2.10.1; the 82576 has the same rule).
-    Ipv6OrExNotBoth,
-}
-
-impl CombinationRule {
-    /// The name that profiles use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CombinationRule::Any => "any",
-            CombinationRule::Ipv6OrExNotBoth => "ipv6-or-ex-not-both",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,23 +170,5 @@ mod tests {
         assert!(!set.contains(HashType::None));
         set.remove(HashType::Ipv4);
         assert!(set.is_empty());
-    }
-
-    #[test]
-    fn an_i210_takes_ipv6_or_ex_types() {
-        use HashType::*;
-        let rule = CombinationRule::Ipv6OrExNotBoth;
-        let allowed: [&[HashType]; 4] = [
-            &[Ipv4, TcpIpv4, UdpIpv4],
-            &[Ipv4, Ipv6, TcpIpv6, UdpIpv6],
-            &[TcpIpv4, Ipv6Ex, TcpIpv6Ex, UdpIpv6Ex],
-            &[TcpIpv6Ex],
-        ];
-        for types in allowed {
-            assert_eq!(HashTypes::from_iter(types.iter().copied()).check(rule), Ok(()), "{types:?}");
-        }
-        let both = HashTypes::from_iter([Ipv4, TcpIpv6, UdpIpv6Ex]);
-        assert_eq!(both.check(rule), Err(CombinationError { plain: TcpIpv6, ex: UdpIpv6Ex }));
-        assert_eq!(both.check(CombinationRule::Any), Ok(()));
     }
 }

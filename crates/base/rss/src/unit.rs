@@ -31,24 +31,24 @@ impl Packet {
 /// The bytes that are hashed for a packet, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashInput {
-    octets: [u8; 36],
+    bytes: [u8; 36],
     length: usize,
 }
 
 impl HashInput {
-    const EMPTY: HashInput = HashInput { octets: [0; 36], length: 0 };
+    const EMPTY: HashInput = HashInput { bytes: [0; 36], length: 0 };
 
-    fn push(&mut self, octets: &[u8]) {
-        let end = self.length + octets.len();
-        if let Some(place) = self.octets.get_mut(self.length..end) {
-            place.copy_from_slice(octets);
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(bytes);
             self.length = end;
         }
     }
 
     /// The bytes; none for [`HashType::None`].
     pub fn bytes(&self) -> &[u8] {
-        self.octets.get(..self.length).unwrap_or_default()
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -198,7 +198,7 @@ impl HashUnit {
             (HashFields::SOURCE_PORT, source_port),
             (HashFields::DESTINATION_PORT, destination_port),
         ];
-        parts.iter().filter(|(field, _)| fields.contains(*field)).for_each(|(_, octets)| input.push(octets));
+        parts.iter().filter(|(field, _)| fields.contains(*field)).for_each(|(_, bytes)| input.push(bytes));
         input
     }
 
@@ -215,12 +215,12 @@ impl HashUnit {
             return (hash_type, self.hash_input(packet, hash_type));
         }
         // The usual case: the input is a prefix of the flow key.
-        let octets = packet.flow.bytes();
+        let bytes = packet.flow.bytes();
         let hash = match (packet.flow.version(), hash_type.has_ports()) {
-            (IpVersion::V4, true) => octets.first_chunk().map(|input| self.toeplitz.hash_12(input)),
-            (IpVersion::V4, false) => octets.first_chunk().map(|input| self.toeplitz.hash_8(input)),
-            (IpVersion::V6, true) => octets.first_chunk().map(|input| self.toeplitz.hash_36(input)),
-            (IpVersion::V6, false) => octets.first_chunk().map(|input| self.toeplitz.hash_32(input)),
+            (IpVersion::V4, true) => bytes.first_chunk().map(|input| self.toeplitz.hash_12(input)),
+            (IpVersion::V4, false) => bytes.first_chunk().map(|input| self.toeplitz.hash_8(input)),
+            (IpVersion::V6, true) => bytes.first_chunk().map(|input| self.toeplitz.hash_36(input)),
+            (IpVersion::V6, false) => bytes.first_chunk().map(|input| self.toeplitz.hash_32(input)),
         };
         (hash_type, hash.unwrap_or(0))
     }

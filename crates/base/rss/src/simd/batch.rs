@@ -62,13 +62,13 @@ impl Matrices {
 
 /// 64 bytes for a permutation.
 #[repr(C, align(64))]
-struct Octets([u8; 64]);
+struct Bytes([u8; 64]);
 
 /// Sixteen words for a permutation.
 #[repr(C, align(64))]
 struct Words([u32; 16]);
 
-impl Octets {
+impl Bytes {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(&self) -> __m512i {
@@ -87,8 +87,8 @@ impl Words {
 }
 
 /// Per column of `N`: byte `b` of input `t` to place `16·b + t`.
-const fn octet_order<const N: usize>() -> [Octets; N] {
-    let mut orders = [const { Octets([0; 64]) }; N];
+const fn byte_order<const N: usize>() -> [Bytes; N] {
+    let mut orders = [const { Bytes([0; 64]) }; N];
     let mut c = 0;
     while c < N {
         let mut place = 0;
@@ -118,8 +118,8 @@ const fn word_order<const N: usize>() -> [Words; N] {
 }
 
 /// Byte `o` of hash `t` from place `16·o + t`, most significant byte last (little-endian number).
-const fn hash_order() -> Octets {
-    let mut order = Octets([0; 64]);
+const fn hash_order() -> Bytes {
+    let mut order = Bytes([0; 64]);
     let mut place = 0;
     while place < 64 {
         order.0[place] = (16 * (3 - place % 4) + place / 4) as u8;
@@ -128,11 +128,11 @@ const fn hash_order() -> Octets {
     order
 }
 
-static OCTETS_OF_3: [Octets; 3] = octet_order();
-static OCTETS_OF_9: [Octets; 9] = octet_order();
+static BYTES_OF_3: [Bytes; 3] = byte_order();
+static BYTES_OF_9: [Bytes; 9] = byte_order();
 static WORDS_OF_3: [Words; 3] = word_order();
 static WORDS_OF_9: [Words; 9] = word_order();
-static HASH_ORDER: Octets = hash_order();
+static HASH_ORDER: Bytes = hash_order();
 
 /// Places `s` of 16 with `s mod modulus / divisor mod 3` equal to `wanted`.
 const fn places(modulus: usize, divisor: usize, wanted: usize) -> __mmask16 {
@@ -225,12 +225,12 @@ fn sum(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64::<0x96>(a, b, c)
 }
 
-/// Each of `octets` sums hash byte `o` in four lanes, one per byte of a word: adds the lanes up and puts the
+/// Each of `bytes` sums hash byte `o` in four lanes, one per byte of a word: adds the lanes up and puts the
 /// bytes of each hash together.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn hashes_of_lanes(octets: [__m512i; 4]) -> __m512i {
-    let [a, b, c, d] = octets;
+fn hashes_of_lanes(bytes: [__m512i; 4]) -> __m512i {
+    let [a, b, c, d] = bytes;
     let ab = _mm512_xor_si512(_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0xee>(a, b));
     let cd = _mm512_xor_si512(_mm512_shuffle_i64x2::<0x44>(c, d), _mm512_shuffle_i64x2::<0xee>(c, d));
     let all = _mm512_xor_si512(_mm512_shuffle_i64x2::<0x88>(ab, cd), _mm512_shuffle_i64x2::<0xdd>(ab, cd));
@@ -255,7 +255,7 @@ fn multiply<const N: usize>(matrices: &Matrices, columns: &[__m512i; N], o: usiz
 fn by_matrices<const N: usize>(
     matrices: &Matrices,
     mut columns: [__m512i; N],
-    orders: &[Octets; N],
+    orders: &[Bytes; N],
 ) -> __m512i {
     for (column, order) in columns.iter_mut().zip(orders) {
         *column = _mm512_permutexvar_epi8(order.load(), *column);
@@ -291,13 +291,13 @@ macro_rules! turns {
 /// Batch of IPv4 addresses and ports by matrices.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 pub(super) fn matrices_12(matrices: &Matrices, inputs: &[[u8; 12]], hashes: &mut [u32]) {
-    turns!(3, inputs, hashes, |vectors| by_matrices(matrices, columns_of_3(vectors), &OCTETS_OF_3));
+    turns!(3, inputs, hashes, |vectors| by_matrices(matrices, columns_of_3(vectors), &BYTES_OF_3));
 }
 
 /// Batch of IPv6 addresses and ports by matrices.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 pub(super) fn matrices_36(matrices: &Matrices, inputs: &[[u8; 36]], hashes: &mut [u32]) {
-    turns!(9, inputs, hashes, |vectors| by_matrices(matrices, columns_of_9(vectors), &OCTETS_OF_9));
+    turns!(9, inputs, hashes, |vectors| by_matrices(matrices, columns_of_9(vectors), &BYTES_OF_9));
 }
 
 /// Columns in word order by carry-less multiplication.

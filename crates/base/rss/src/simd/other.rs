@@ -14,6 +14,15 @@ pub(crate) const fn has_avx512() -> bool {
 #[derive(Clone)]
 pub(crate) enum Simd {}
 
+/// What there is no value for.
+macro_rules! none {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {$(
+        pub(crate) fn $name(&self, $(_: $argument),*) -> $result {
+            match *self {}
+        }
+    )*};
+}
+
 impl Simd {
     pub(crate) fn pclmul(_: &HashKey) -> Option<Simd> {
         None
@@ -27,31 +36,13 @@ impl Simd {
         None
     }
 
-    pub(crate) fn hash(&self, _: &HashKey, _: &[u8]) -> u32 {
-        match *self {}
-    }
-
-    pub(crate) fn hash_8(&self, _: &[u8; 8]) -> u32 {
-        match *self {}
-    }
-
-    pub(crate) fn hash_12(&self, _: &[u8; 12]) -> u32 {
-        match *self {}
-    }
-
-    pub(crate) fn hash_32(&self, _: &[u8; 32]) -> u32 {
-        match *self {}
-    }
-
-    pub(crate) fn hash_36(&self, _: &[u8; 36]) -> u32 {
-        match *self {}
-    }
-
-    pub(crate) fn hash_batch_12(&self, _: &[[u8; 12]], _: &mut [u32]) {
-        match *self {}
-    }
-
-    pub(crate) fn hash_batch_36(&self, _: &[[u8; 36]], _: &mut [u32]) {
-        match *self {}
+    none! {
+        hash(&HashKey, &[u8]) -> u32;
+        hash_8(&[u8; 8]) -> u32;
+        hash_12(&[u8; 12]) -> u32;
+        hash_32(&[u8; 32]) -> u32;
+        hash_36(&[u8; 36]) -> u32;
+        hash_batch_12(&[[u8; 12]], &mut [u32]) -> ();
+        hash_batch_36(&[[u8; 36]], &mut [u32]) -> ();
     }
 }

@@ -22,23 +22,23 @@ pub(super) mod ssse3 {
     /// Reverses the bits of each byte by looking both halves up.
     #[inline]
     #[target_feature(enable = "ssse3")]
-    fn reflect(octets: __m128i) -> __m128i {
+    fn reflect(bytes: __m128i) -> __m128i {
         let low_half = _mm_set1_epi8(0x0f);
         let to_high = _mm_setr_epi8(
             0x00, -0x80, 0x40, -0x40, 0x20, -0x60, 0x60, -0x20, 0x10, -0x70, 0x50, -0x30, 0x30, -0x50, 0x70,
             -0x10,
         );
         let to_low = _mm_setr_epi8(0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15);
-        let low = _mm_and_si128(octets, low_half);
-        let high = _mm_and_si128(_mm_srli_epi16::<4>(octets), low_half);
+        let low = _mm_and_si128(bytes, low_half);
+        let high = _mm_and_si128(_mm_srli_epi16::<4>(bytes), low_half);
         _mm_or_si128(_mm_shuffle_epi8(to_high, low), _mm_shuffle_epi8(to_low, high))
     }
 
     /// Four bytes of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
     #[inline]
     #[target_feature(enable = "pclmulqdq,ssse3")]
-    fn product(octets: [u8; 4], word: u64) -> __m128i {
-        let input = reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets)));
+    fn product(bytes: [u8; 4], word: u64) -> __m128i {
+        let input = reflect(_mm_cvtsi32_si128(i32::from_le_bytes(bytes)));
         _mm_clmulepi64_si128::<0x00>(input, _mm_cvtsi64_si128(word as i64))
     }
 
@@ -70,9 +70,9 @@ pub(super) mod ssse3 {
     /// Two byte groups of eight by the key: shares of the hash in bits 32 to 63 (first) and 64 to 95.
     #[inline]
     #[target_feature(enable = "pclmulqdq,ssse3")]
-    fn products_16(octets: &[u8; 16], earlier: [u64; 2], later: [u64; 2]) -> (__m128i, __m128i) {
+    fn products_16(bytes: &[u8; 16], earlier: [u64; 2], later: [u64; 2]) -> (__m128i, __m128i) {
         // SAFETY: the reference is to 16 bytes, and the load needs no alignment.
-        let input = reflect(unsafe { _mm_loadu_si128(octets.as_ptr().cast()) });
+        let input = reflect(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) });
         let earlier = _mm_set_epi64x(earlier[1] as i64, earlier[0] as i64);
         let later = _mm_set_epi64x(later[1] as i64, later[0] as i64);
         let low = _mm_xor_si128(
@@ -135,9 +135,9 @@ pub(super) mod ssse3 {
     #[target_feature(enable = "pclmulqdq,ssse3")]
     pub(in crate::simd) fn hash(key: &HashKey, input: &[u8]) -> u32 {
         let mut sum = _mm_setzero_si128();
-        for (at, octets) in (0..).step_by(4).zip(input.chunks(4)) {
+        for (at, bytes) in (0..).step_by(4).zip(input.chunks(4)) {
             let mut four = [0; 4];
-            four.iter_mut().zip(octets).for_each(|(place, octet)| *place = *octet);
+            four.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
             sum = _mm_xor_si128(sum, product(four, key.word(at)));
         }
         value(sum)
@@ -162,14 +162,14 @@ pub(super) mod gfni {
     ///
     /// The processor has GFNI and AVX.
     #[inline(always)]
-    unsafe fn reflect(octets: __m128i) -> __m128i {
+    unsafe fn reflect(bytes: __m128i) -> __m128i {
         let reflected;
         // SAFETY: the caller vouches for the instruction; it reads and writes these registers alone.
         unsafe {
             asm!(
-                "vgf2p8affineqb {reflected}, {octets}, {matrix}, 0",
+                "vgf2p8affineqb {reflected}, {bytes}, {matrix}, 0",
                 reflected = lateout(xmm_reg) reflected,
-                octets = in(xmm_reg) octets,
+                bytes = in(xmm_reg) bytes,
                 matrix = in(xmm_reg) _mm_set1_epi64x(REVERSAL),
                 options(pure, nomem, nostack, preserves_flags),
             );
@@ -183,9 +183,9 @@ pub(super) mod gfni {
     ///
     /// The processor has GFNI, PCLMULQDQ and AVX.
     #[inline(always)]
-    unsafe fn product(octets: [u8; 4], word: u64) -> __m128i {
+    unsafe fn product(bytes: [u8; 4], word: u64) -> __m128i {
         // SAFETY: the caller vouches for the features.
-        let input = unsafe { reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets))) };
+        let input = unsafe { reflect(_mm_cvtsi32_si128(i32::from_le_bytes(bytes))) };
         let product;
         // SAFETY: the caller vouches for the instruction; it reads and writes these registers alone.
         unsafe {

@@ -70,6 +70,21 @@ pub(crate) struct Simd {
     level: Level,
 }
 
+/// The hashes of inputs of fixed length.
+macro_rules! fixed {
+    ($($name:ident: $length:literal;)*) => {$(
+        #[inline(always)]
+        pub(crate) fn $name(&self, input: &[u8; $length]) -> u32 {
+            match self.level {
+                // SAFETY: the level says that the features are there.
+                Level::Avx512 => unsafe { single::gfni::$name(&self.keys, input) },
+                // SAFETY: as above.
+                Level::Pclmul => unsafe { single::ssse3::$name(&self.keys, input) },
+            }
+        }
+    )*};
+}
+
 impl Simd {
     pub(crate) fn pclmul(key: &HashKey) -> Option<Simd> {
         has_pclmul().then(|| Simd { keys: Keys::new(key), level: Level::Pclmul })
@@ -91,45 +106,7 @@ impl Simd {
         unsafe { single::ssse3::hash(key, input) }
     }
 
-    #[inline(always)]
-    pub(crate) fn hash_8(&self, input: &[u8; 8]) -> u32 {
-        match self.level {
-            // SAFETY: the level says that the features are there.
-            Level::Avx512 => unsafe { single::gfni::hash_8(&self.keys, input) },
-            // SAFETY: as above.
-            Level::Pclmul => unsafe { single::ssse3::hash_8(&self.keys, input) },
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn hash_12(&self, input: &[u8; 12]) -> u32 {
-        match self.level {
-            // SAFETY: the level says that the features are there.
-            Level::Avx512 => unsafe { single::gfni::hash_12(&self.keys, input) },
-            // SAFETY: as above.
-            Level::Pclmul => unsafe { single::ssse3::hash_12(&self.keys, input) },
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn hash_32(&self, input: &[u8; 32]) -> u32 {
-        match self.level {
-            // SAFETY: the level says that the features are there.
-            Level::Avx512 => unsafe { single::gfni::hash_32(&self.keys, input) },
-            // SAFETY: as above.
-            Level::Pclmul => unsafe { single::ssse3::hash_32(&self.keys, input) },
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn hash_36(&self, input: &[u8; 36]) -> u32 {
-        match self.level {
-            // SAFETY: the level says that the features are there.
-            Level::Avx512 => unsafe { single::gfni::hash_36(&self.keys, input) },
-            // SAFETY: as above.
-            Level::Pclmul => unsafe { single::ssse3::hash_36(&self.keys, input) },
-        }
-    }
+    fixed! { hash_8: 8; hash_12: 12; hash_32: 32; hash_36: 36; }
 
     pub(crate) fn hash_batch_12(&self, inputs: &[[u8; 12]], hashes: &mut [u32]) {
         match (self.level, &self.keys.matrices) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rxlane_rss::{HashKey, InputTooLong, KeyError, Path, PrepareError, Toeplitz};
 
 /// The paths that this processor has, each prepared for the key.
-fn paths(key: &HashKey) -> Vec<Toeplitz> {
+pub fn paths(key: &HashKey) -> Vec<Toeplitz> {
     Path::ALL
         .into_iter()
         .filter_map(|path| match Toeplitz::with_path(key, path) {
@@ -61,7 +61,7 @@ fn each_bit_selects_its_key_window() {
 #[test]
 fn a_key_must_cover_ipv6() {
     let short = HashKey::from_bytes(&[1; 39]).unwrap();
-    assert_eq!(Toeplitz::new(&short).unwrap_err(), KeyError::TooShort { octets: 39 });
+    assert_eq!(Toeplitz::new(&short).unwrap_err(), KeyError::TooShort { bytes: 39 });
     assert_eq!(short.hash(&[0; 36]), Err(InputTooLong { input: 36, covered: 35 }));
     assert!(short.hash(&[0; 35]).is_ok());
 }

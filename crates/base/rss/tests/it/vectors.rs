@@ -1,9 +1,7 @@
 //! Published hashes, and queues seen on hardware: `vectors/rss` (each file names its source).
 
-use rxlane_rss::{
-    FlowHash, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, Path, PrepareError,
-    TableShape, Toeplitz,
-};
+use crate::paths::paths;
+use rxlane_rss::{FlowHash, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape};
 use std::net::IpAddr;
 use wire::flow::{FlowKey, IpVersion};
 
@@ -29,22 +27,12 @@ fn flow(row: &[String], protocol: u8) -> FlowKey {
     FlowKey::with_ports(address(0), port(1), address(2), port(3), protocol).unwrap()
 }
 
-fn all_paths(key: &HashKey) -> Vec<Toeplitz> {
-    Path::ALL
-        .into_iter()
-        .filter_map(|path| match Toeplitz::with_path(key, path) {
-            Err(PrepareError::Path(_)) => None,
-            prepared => Some(prepared.unwrap()),
-        })
-        .collect()
-}
-
 fn check_flows(file: &str, key: &HashKey, expected_rows: usize) {
     let rows = rows(file);
     assert_eq!(rows.len(), expected_rows, "{file}");
     for row in rows {
         let (flow, addresses, ports) = (flow(&row, TCP), hex(&row[4]), hex(&row[5]));
-        for toeplitz in all_paths(key) {
+        for toeplitz in paths(key) {
             assert_eq!(toeplitz.hash(flow.addresses()), Ok(addresses), "{row:?}");
             assert_eq!(toeplitz.hash(flow.addresses_and_ports()), Ok(ports), "{row:?}");
         }
@@ -78,14 +66,14 @@ fn symmetric_key_both_directions() {
 
 #[test]
 fn every_length_up_to_what_the_key_covers() {
-    let octets = HashKey::MICROSOFT.bytes().repeat(6);
-    let key = HashKey::from_bytes(&octets).unwrap();
+    let bytes = HashKey::MICROSOFT.bytes().repeat(6);
+    let key = HashKey::from_bytes(&bytes).unwrap();
     let input: Vec<u8> = (0..=255).collect();
     let rows = rows("lengths.csv");
     assert_eq!(rows.len(), 236);
     for row in rows {
         let length: usize = row[0].parse().unwrap();
-        for toeplitz in all_paths(&key) {
+        for toeplitz in paths(&key) {
             let path = toeplitz.path();
             assert_eq!(toeplitz.hash(&input[..length]), Ok(hex(&row[1])), "{path} {length}");
         }
