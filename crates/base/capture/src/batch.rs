@@ -49,11 +49,6 @@ impl Batch {
         self.first_frame
     }
 
-    /// The interfaces that frames of this batch refer to, and possibly others.
-    pub fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
     /// The link type that all frames of the batch share, if it is certain without looking at each.
     pub fn link_type(&self) -> Option<LinkType> {
         let first = self.interfaces.first()?.link_type;

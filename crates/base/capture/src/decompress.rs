@@ -29,12 +29,10 @@ pub(crate) fn recognise(head: &[u8]) -> Compression {
 
 /// Unpacks what `reader` yields.
 pub(crate) fn unpack(compression: Compression, reader: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    let input = BufReader::with_capacity(INPUT_BUFFER, reader);
     match compression {
-        Compression::None => Box::new(reader),
-        Compression::Gzip => {
-            let input = BufReader::with_capacity(INPUT_BUFFER, reader);
-            Box::new(gzip::Gzip::new(input))
-        }
-        Compression::Zstd => Box::new(zstd::Zstd::new(BufReader::with_capacity(INPUT_BUFFER, reader))),
+        Compression::None => Box::new(input),
+        Compression::Gzip => Box::new(gzip::Gzip::new(input)),
+        Compression::Zstd => Box::new(zstd::Zstd::new(input)),
     }
 }

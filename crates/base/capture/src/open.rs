@@ -210,7 +210,7 @@ impl Capture {
         &self.walker.file
     }
 
-    /// A handle that shows how far reading has got, and can stop it.
+    /// A handle that shows how far reading has got.
     pub fn progress(&self) -> Progress {
         self.walker.progress.clone()
     }
@@ -245,7 +245,7 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Compression {
-    fn name(self) -> Option<&'static str> {
+    pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
             Self::Gzip => Some("gzip"),

@@ -296,7 +296,7 @@ impl Chain {
                 Step::Need(wanted) => self.read_up_to(chunk, batch, wanted),
                 Step::Limit | Step::Broken => break,
                 Step::End => {
-                    if !was_ended && !walker.progress.is_cancelled() {
+                    if !was_ended {
                         self.end(walker, chunk, batch.filled);
                     }
                     break;

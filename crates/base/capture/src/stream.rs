@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::Reason;
 use crate::batch::Batch;
 use crate::progress::Progress;
 use crate::walk::{Step, Walker, Window};
-use crate::{Compression, Reason};
 
 /// Counts what is read towards the progress.
 pub(crate) struct Counted<R> {
@@ -112,16 +112,18 @@ impl Stream {
 
     fn read_up_to(&mut self, batch: &mut Batch, wanted: usize) {
         while batch.filled < wanted && !self.eof {
-            match self.reader.read(&mut batch.buf[batch.filled..wanted]) {
-                Ok(0) => self.eof = true,
-                Ok(read) => batch.filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failure = Some(error);
-                    self.eof = true;
-                }
-            }
+            batch.filled += self.read(&mut batch.buf[batch.filled..wanted]);
         }
+    }
+
+    /// Reads once; how many bytes. Notes the end of the input, and why it ended early.
+    fn read(&mut self, place: &mut [u8]) -> usize {
+        let read = match self.reader.read(place) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return 0,
+            read => read.map_err(|error| self.failure = Some(error)).unwrap_or(0),
+        };
+        self.eof = read == 0;
+        read
     }
 
     /// Reads and drops up to `offset`, where a skipped block ends. Nothing is carried when this is needed.
@@ -129,15 +131,7 @@ impl Stream {
         let mut dropped = [0; 16 << 10];
         while self.base < offset && !self.eof {
             let left = usize::try_from(offset - self.base).unwrap_or(usize::MAX).min(dropped.len());
-            match self.reader.read(&mut dropped[..left]) {
-                Ok(0) => self.eof = true,
-                Ok(read) => self.base += read as u64,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failure = Some(error);
-                    self.eof = true;
-                }
-            }
+            self.base += self.read(&mut dropped[..left]) as u64;
         }
     }
 
@@ -146,10 +140,9 @@ impl Stream {
         let end = self.base + filled as u64;
         if let Some(error) = self.failure.take() {
             let error = Arc::new(error);
-            let reason = match walker.compression {
-                Compression::None => Reason::Read(error),
-                Compression::Gzip => Reason::Decompress { format: "gzip", error },
-                Compression::Zstd => Reason::Decompress { format: "zstd", error },
+            let reason = match walker.compression.name() {
+                None => Reason::Read(error),
+                Some(format) => Reason::Decompress { format, error },
             };
             walker.note(end, 0, reason);
         } else if let Some(from) = self.expected.take().filter(|&size| self.eof && end < size) {

@@ -83,8 +83,7 @@ pub(crate) struct Walker {
 impl Walker {
     /// Indexes the whole records of `window` from `self.offset` on.
     pub(crate) fn walk(&mut self, window: Window<'_>, entries: &mut Vec<Entry>) -> Step {
-        if self.ended || self.progress.is_cancelled() {
-            self.ended = true;
+        if self.ended {
             return Step::End;
         }
         let before = entries.len();

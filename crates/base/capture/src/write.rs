@@ -38,31 +38,24 @@ impl<W: Write> Writer<W> {
             Resolution::Microseconds => 0xa1b2_c3d4,
             Resolution::Nanoseconds => 0xa1b2_3c4d,
         };
+        let version = 4 << 16 | 2;
+        let head = [magic, version, 0, 0, MAX_CAPTURED, link_type.number().into()];
         let mut out = BufWriter::with_capacity(BUFFER, out);
-        out.write_all(&magic.to_le_bytes())?;
-        out.write_all(&2u16.to_le_bytes())?;
-        out.write_all(&4u16.to_le_bytes())?;
-        out.write_all(&[0; 8])?;
-        out.write_all(&MAX_CAPTURED.to_le_bytes())?;
-        out.write_all(&u32::from(link_type.number()).to_le_bytes())?;
+        out.write_all(words_le(&mut [0; 24], head))?;
         Ok(Self { out, target: Target::Pcap, resolution })
     }
 
     /// Starts a pcapng file: one section of unstated length, one interface (draft-ietf-opsawg-pcapng sections 4.1 and 4.2).
     pub fn pcapng(out: W, link_type: LinkType, resolution: Resolution) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(BUFFER, out);
-        for word in [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28u32] {
-            out.write_all(&word.to_le_bytes())?;
-        }
+        out.write_all(words_le(&mut [0; 28], [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]))?;
         let digits = match resolution {
             Resolution::Microseconds => 6,
             Resolution::Nanoseconds => 9,
         };
         // Options: if_tsresol (9) of one byte, padded; end of options.
-        let words = [1, 32, u32::from(link_type.number()), MAX_CAPTURED, 0x0001_0009, digits, 0, 32u32];
-        for word in words {
-            out.write_all(&word.to_le_bytes())?;
-        }
+        let words = [1, 32, link_type.number().into(), MAX_CAPTURED, 0x0001_0009, digits, 0, 32];
+        out.write_all(words_le(&mut [0; 32], words))?;
         Ok(Self { out, target: Target::Pcapng, resolution })
     }
 

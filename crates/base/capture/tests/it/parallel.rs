@@ -246,19 +246,6 @@ fn a_file_that_grows_is_read_up_to_its_size_at_opening() {
 }
 
 #[test]
-fn cancelling_stops_without_a_problem() {
-    let file = file_of(&pcap_of(&[84; 10_000], false));
-    for workers in [1, 2] {
-        let mut capture = Capture::open(file.path()).expect("capture");
-        capture.set_chunk_size(1000);
-        let progress = capture.progress();
-        let (_, report) = capture.read_parallel(workers, |_| (), |(), _| progress.cancel());
-        assert!(report.frames > 0 && report.frames < 1000, "{}", report.frames);
-        assert_eq!(report.problems.len(), 0);
-    }
-}
-
-#[test]
 fn a_panic_of_one_worker_stops_all() {
     let file = file_of(&pcap_of(&[84; 10_000], false));
     for stream in [false, true] {
