@@ -140,15 +140,7 @@ impl Line {
         let identifier = u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
         let source = Ipv6Addr::from(0xfe80u128 << 112 | u128::from(identifier));
         let destination = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-        let header = Ipv6 {
-            traffic_class: 0,
-            flow_label: 0,
-            payload_length: 16,
-            next_header: IpProtocol::ICMPV6,
-            hop_limit: 255,
-            source,
-            destination,
-        };
+        let header = Ipv6 { hop_limit: 255, ..Ipv6::new(IpProtocol::ICMPV6, source, destination, 16) };
         let message = Icmpv6 { kind: 133, ..Icmpv6::default() };
         let routers = MacAddress([0x33, 0x33, 0, 0, 0, 2]); // RFC 2464 section 7
         let (source_mac, under) = (self.subscriber_mac, EtherType::IPV6);

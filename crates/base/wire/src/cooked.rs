@@ -44,16 +44,16 @@ const ARPHRD_ETHERNET_LIKE: [u16; 12] = [1, 6, 512, 768, 769, 772, 776, 777, 778
 
 impl Header {
     /// Reads the header. Error: not whole.
-    pub fn parse(version: Version, octets: &[u8]) -> Result<Header, Error> {
-        let cut = |needs| Error::new(Layer::LinuxCooked, Field::Header, Rule::Cut, octets.len(), needs);
+    pub fn parse(version: Version, bytes: &[u8]) -> Result<Header, Error> {
+        let cut = |needs| Error::new(Layer::LinuxCooked, Field::Header, Rule::Cut, bytes.len(), needs);
         let (length, packet_type, hardware, protocol) = match version {
             Version::One => {
-                let [t0, t1, h0, h1, .., p0, p1] = *octets.first_chunk::<16>().ok_or(cut(16))?;
+                let [t0, t1, h0, h1, .., p0, p1] = *bytes.first_chunk::<16>().ok_or(cut(16))?;
                 (16, u16::from_be_bytes([t0, t1]), [h0, h1], [p0, p1])
             }
             Version::Two => {
                 let [p0, p1, _, _, _, _, _, _, h0, h1, packet_type, ..] =
-                    *octets.first_chunk::<20>().ok_or(cut(20))?;
+                    *bytes.first_chunk::<20>().ok_or(cut(20))?;
                 (20, u16::from(packet_type), [h0, h1], [p0, p1])
             }
         };

@@ -141,13 +141,13 @@ pub enum Llc {
 }
 
 /// Reads the LLC header. Error: fewer than three bytes, or a SNAP header that is not whole.
-pub fn llc(octets: &[u8]) -> Result<Llc, Error> {
-    let cut = |needs| Error::new(Layer::Llc, Field::Header, Rule::Cut, octets.len(), needs);
-    let Some(&[dsap, ssap, control]) = octets.first_chunk::<3>() else { return Err(cut(3)) };
+pub fn llc(bytes: &[u8]) -> Result<Llc, Error> {
+    let cut = |needs| Error::new(Layer::Llc, Field::Header, Rule::Cut, bytes.len(), needs);
+    let Some(&[dsap, ssap, control]) = bytes.first_chunk::<3>() else { return Err(cut(3)) };
     if (dsap, ssap, control) != (0xaa, 0xaa, 0x03) {
         return Ok(Llc::Other);
     }
-    let Some(&[_, _, _, oui_a, oui_b, oui_c, high, low]) = octets.first_chunk::<8>() else {
+    let Some(&[_, _, _, oui_a, oui_b, oui_c, high, low]) = bytes.first_chunk::<8>() else {
         return Err(cut(8));
     };
     match [oui_a, oui_b, oui_c] {

@@ -54,13 +54,13 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// The header of `kind` at the start of `octets`, of which `available` belong to the packet (fewer may
+    /// The header of `kind` at the start of `bytes`, of which `available` belong to the packet (fewer may
     /// have been captured). Errors: not whole, or longer than the packet.
     #[inline]
-    pub fn parse(kind: Kind, octets: &'a [u8], available: usize) -> Result<Header<'a>, Error> {
+    pub fn parse(kind: Kind, bytes: &'a [u8], available: usize) -> Result<Header<'a>, Error> {
         let error = |field, rule, found, limit| Err(Error::new(kind.layer(), field, rule, found, limit));
-        let Some(&[_, length, ..]) = octets.first_chunk::<8>() else {
-            return error(Field::Header, Rule::Cut, octets.len(), 8);
+        let Some(&[_, length, ..]) = bytes.first_chunk::<8>() else {
+            return error(Field::Header, Rule::Cut, bytes.len(), 8);
         };
         let length = match kind {
             Kind::Fragment => 8,
@@ -73,41 +73,41 @@ impl<'a> Header<'a> {
         if length > available {
             return error(Field::HeaderLength, Rule::Exceeds, length, available);
         }
-        match octets.get(..length) {
-            Some(octets) => Ok(Header { kind, bytes: octets }),
-            None => error(Field::Header, Rule::Cut, octets.len(), length),
+        match bytes.get(..length) {
+            Some(bytes) => Ok(Header { kind, bytes }),
+            None => error(Field::Header, Rule::Cut, bytes.len(), length),
         }
     }
 
     /// Protocol of what follows.
     pub fn next_header(&self) -> IpProtocol {
-        IpProtocol(self.octet(0))
+        IpProtocol(self.byte(0))
     }
 
-    fn octet(&self, at: usize) -> u8 {
+    fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or_default()
     }
 
     /// Place among fragments, of a fragment header: offset in the upper 13 bits of bytes 2 and 3, the more
     /// flag in the lowest.
     pub fn fragment(&self) -> Fragment {
-        let field = u16::from_be_bytes([self.octet(2), self.octet(3)]);
+        let field = u16::from_be_bytes([self.byte(2), self.byte(3)]);
         Fragment::of(field >> 3, field & 1 != 0)
     }
 
     /// Identification, of a fragment header.
     pub fn identification(&self) -> u32 {
-        u32::from_be_bytes([self.octet(4), self.octet(5), self.octet(6), self.octet(7)])
+        u32::from_be_bytes([self.byte(4), self.byte(5), self.byte(6), self.byte(7)])
     }
 
     /// Routing type, of a routing header: 0 (RFC 2460, deprecated by RFC 5095), 2 (RFC 6275), 4 (RFC 8754).
     pub fn routing_type(&self) -> u8 {
-        self.octet(2)
+        self.byte(2)
     }
 
     /// Segments left, of a routing header.
     pub fn segments_left(&self) -> u8 {
-        self.octet(3)
+        self.byte(3)
     }
 
     /// Checks the type-specific rules of a routing header: segments left may not exceed the addresses in
@@ -126,11 +126,11 @@ impl<'a> Header<'a> {
             2 if self.bytes.len() != 24 => error(Field::HeaderLength, Rule::MustBe, self.bytes.len(), 24),
             2 if left != 1 => error(Field::Count, Rule::MustBe, left, 1),
             // RFC 8754 section 2: the last entry's index bounds the segment list.
-            4 if usize::from(self.octet(4)) + 1 > addresses => {
-                error(Field::Count, Rule::Exceeds, usize::from(self.octet(4)) + 1, addresses)
+            4 if usize::from(self.byte(4)) + 1 > addresses => {
+                error(Field::Count, Rule::Exceeds, usize::from(self.byte(4)) + 1, addresses)
             }
-            4 if left > usize::from(self.octet(4)) => {
-                error(Field::Count, Rule::Exceeds, left, usize::from(self.octet(4)))
+            4 if left > usize::from(self.byte(4)) => {
+                error(Field::Count, Rule::Exceeds, left, usize::from(self.byte(4)))
             }
             _ => Ok(()),
         }
@@ -144,7 +144,7 @@ impl<'a> Header<'a> {
 
     /// The options of a hop-by-hop or destination options header.
     pub fn options(&self) -> Options<'a> {
-        Options { octets: self.bytes, at: 2 }
+        Options { bytes: self.bytes, at: 2 }
     }
 
     /// Checks the options: each whole within the header.
@@ -208,7 +208,7 @@ pub struct OptionItem<'a> {
 /// Iterator over options; an option that does not fit ends it with an error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Iterator for Options<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         const PADN: u8 = 1;
         loop {
-            let rest = self.octets.get(self.at..)?;
+            let rest = self.bytes.get(self.at..)?;
             match *rest {
                 [] => return None,
                 [PAD1, ..] => self.at += 1,
@@ -239,7 +239,7 @@ impl<'a> Iterator for Options<'a> {
 
 impl<'a> Options<'a> {
     fn fail(&mut self, rule: Rule, found: usize, limit: usize) -> Option<<Self as Iterator>::Item> {
-        self.at = self.octets.len();
+        self.at = self.bytes.len();
         Some(Err(Error::new(Layer::HopByHop, Field::Option, rule, found, limit)))
     }
 }

@@ -6,16 +6,11 @@
 //! Types"), so that the input of a Toeplitz hash is a prefix of the key and nothing is rearranged on the way.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes of a hash input: two IPv4 addresses.
-pub const IPV4_ADDRESSES: usize = 8;
-/// Bytes of a hash input: two IPv4 addresses and two ports.
-pub const IPV4_ADDRESSES_PORTS: usize = 12;
-/// Bytes of a hash input: two IPv6 addresses.
-pub const IPV6_ADDRESSES: usize = 32;
-/// Bytes of a hash input: two IPv6 addresses and two ports.
-pub const IPV6_ADDRESSES_PORTS: usize = 36;
+/// Bytes of two addresses.
+const IPV4_ADDRESSES: usize = 8;
+const IPV6_ADDRESSES: usize = 32;
 
 /// IP version of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +28,7 @@ pub enum IpVersion {
 #[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 #[repr(C, align(8))]
 pub struct FlowKey {
-    octets: [u8; 40],
+    bytes: [u8; 40],
 }
 
 /// As five words: a call into the C library for 40 bytes costs more than the comparison.
@@ -53,7 +48,7 @@ impl core::hash::Hash for FlowKey {
 
 impl FlowKey {
     /// The key of no packet, all bytes zero. No packet's key equals it.
-    pub(crate) const NONE: FlowKey = FlowKey { octets: [0; 40] };
+    pub(crate) const NONE: FlowKey = FlowKey { bytes: [0; 40] };
 
     /// A key of a packet whose ports are unknown: no port-carrying transport, or a later fragment.
     /// `protocol` is the IP protocol number behind all extension headers.
@@ -61,18 +56,12 @@ impl FlowKey {
     pub fn without_ports(source: IpAddr, destination: IpAddr, protocol: u8) -> Option<FlowKey> {
         match (source, destination) {
             (IpAddr::V4(s), IpAddr::V4(d)) => {
-                let mut addresses = [0; IPV4_ADDRESSES];
-                let (left, right) = addresses.split_at_mut(4);
-                left.copy_from_slice(&s.octets());
-                right.copy_from_slice(&d.octets());
-                Some(FlowKey::from_ipv4(&addresses, None, protocol))
+                let addresses = [s.octets(), d.octets()];
+                Some(FlowKey::from_ipv4(addresses.as_flattened().first_chunk()?, None, protocol))
             }
             (IpAddr::V6(s), IpAddr::V6(d)) => {
-                let mut addresses = [0; IPV6_ADDRESSES];
-                let (left, right) = addresses.split_at_mut(16);
-                left.copy_from_slice(&s.octets());
-                right.copy_from_slice(&d.octets());
-                Some(FlowKey::from_ipv6(&addresses, None, protocol))
+                let addresses = [s.octets(), d.octets()];
+                Some(FlowKey::from_ipv6(addresses.as_flattened().first_chunk()?, None, protocol))
             }
             _ => None,
         }
@@ -97,29 +86,29 @@ impl FlowKey {
     /// `ports` the first four bytes of a TCP, UDP or SCTP header.
     #[inline(always)]
     pub fn from_ipv4(addresses: &[u8; IPV4_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
-        let mut octets = [0; 40];
-        if let Some((head, _)) = octets.split_first_chunk_mut::<IPV4_ADDRESSES>() {
+        let mut bytes = [0; 40];
+        if let Some((head, _)) = bytes.split_first_chunk_mut::<IPV4_ADDRESSES>() {
             *head = *addresses;
         }
-        FlowKey { octets }.finish(IPV4_ADDRESSES, 4, ports, protocol)
+        FlowKey { bytes }.finish(IPV4_ADDRESSES, 4, ports, protocol)
     }
 
     /// From the bytes of an IPv6 header, as [`FlowKey::from_ipv4`].
     #[inline(always)]
     pub fn from_ipv6(addresses: &[u8; IPV6_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
-        let mut octets = [0; 40];
-        if let Some((head, _)) = octets.split_first_chunk_mut::<IPV6_ADDRESSES>() {
+        let mut bytes = [0; 40];
+        if let Some((head, _)) = bytes.split_first_chunk_mut::<IPV6_ADDRESSES>() {
             *head = *addresses;
         }
-        FlowKey { octets }.finish(IPV6_ADDRESSES, 6, ports, protocol)
+        FlowKey { bytes }.finish(IPV6_ADDRESSES, 6, ports, protocol)
     }
 
     #[inline(always)]
     fn finish(mut self, ports_at: usize, version: u8, ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
-        if let Some(place) = self.octets.get_mut(ports_at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+        if let Some(place) = self.bytes.get_mut(ports_at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
             *place = ports.unwrap_or([0; 4]);
         }
-        if let Some(meta) = self.octets.last_chunk_mut::<4>() {
+        if let Some(meta) = self.bytes.last_chunk_mut::<4>() {
             *meta = [version, protocol, u8::from(ports.is_some()), 0];
         }
         self
@@ -132,7 +121,7 @@ impl FlowKey {
 
     #[inline(always)]
     const fn meta(&self) -> [u8; 4] {
-        let [.., version, protocol, flag, zero] = self.octets;
+        let [.., version, protocol, flag, zero] = self.bytes;
         [version, protocol, flag, zero]
     }
 
@@ -165,20 +154,20 @@ impl FlowKey {
     /// All 40 bytes.
     #[inline(always)]
     pub const fn bytes(&self) -> &[u8; 40] {
-        &self.octets
+        &self.bytes
     }
 
     /// Source and destination address, 8 or 32 bytes in network order: a 2-tuple hash input.
     #[inline(always)]
     pub fn addresses(&self) -> &[u8] {
-        self.octets.get(..self.ports_at()).unwrap_or_default()
+        self.bytes.get(..self.ports_at()).unwrap_or_default()
     }
 
     /// Addresses and ports, 12 or 36 bytes in network order: a 4-tuple hash input. The ports are zero
     /// where [`FlowKey::has_ports`] is false.
     #[inline(always)]
     pub fn addresses_and_ports(&self) -> &[u8] {
-        self.octets.get(..self.ports_at() + 4).unwrap_or_default()
+        self.bytes.get(..self.ports_at() + 4).unwrap_or_default()
     }
 
     /// Source address.
@@ -192,7 +181,7 @@ impl FlowKey {
     }
 
     fn address(&self, at: usize) -> IpAddr {
-        let rest = self.octets.get(at..).unwrap_or_default();
+        let rest = self.bytes.get(at..).unwrap_or_default();
         match self.version() {
             IpVersion::V4 => Ipv4Addr::from(rest.first_chunk::<4>().copied().unwrap_or_default()).into(),
             IpVersion::V6 => Ipv6Addr::from(rest.first_chunk::<16>().copied().unwrap_or_default()).into(),
@@ -200,7 +189,7 @@ impl FlowKey {
     }
 
     fn ports(&self) -> [u8; 4] {
-        self.octets
+        self.bytes
             .get(self.ports_at()..)
             .and_then(|rest| rest.first_chunk::<4>())
             .copied()
@@ -222,11 +211,11 @@ impl FlowKey {
     /// The key of the opposite direction.
     pub fn reversed(&self) -> FlowKey {
         let half = self.ports_at() / 2;
-        let mut octets = self.octets;
-        if let Some(addresses) = octets.get_mut(..half * 2) {
+        let mut bytes = self.bytes;
+        if let Some(addresses) = bytes.get_mut(..half * 2) {
             addresses.rotate_left(half);
         }
-        let mut key = FlowKey { octets };
+        let mut key = FlowKey { bytes };
         let [a, b, c, d] = self.ports();
         key.set_ports(self.has_ports().then_some([c, d, a, b]));
         key
@@ -253,21 +242,22 @@ impl FlowKey {
 
     #[inline(always)]
     fn number(&self, at: usize) -> u32 {
-        let octets = self.octets.get(at..).and_then(|rest| rest.first_chunk::<4>());
-        octets.map_or(0, |octets| u32::from_be_bytes(*octets))
+        let bytes = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
     }
 
     #[inline(always)]
     fn wide_number(&self, at: usize) -> u128 {
-        let octets = self.octets.get(at..).and_then(|rest| rest.first_chunk::<16>());
-        octets.map_or(0, |octets| u128::from_be_bytes(*octets))
+        let bytes = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<16>());
+        bytes.map_or(0, |bytes| u128::from_be_bytes(*bytes))
     }
 
+    /// The key as words of memory order.
     #[inline(always)]
-    fn words(&self) -> [u64; 5] {
+    pub fn words(&self) -> [u64; 5] {
         let mut words = [0; 5];
-        for (word, octets) in words.iter_mut().zip(self.octets.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*octets);
+        for (word, bytes) in words.iter_mut().zip(self.bytes.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*bytes);
         }
         words
     }
@@ -277,8 +267,7 @@ impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |f: &mut fmt::Formatter<'_>, address: IpAddr, port: Option<u16>| match (address, port) {
             (address, None) => write!(f, "{address}"),
-            (IpAddr::V4(address), Some(port)) => write!(f, "{address}:{port}"),
-            (IpAddr::V6(address), Some(port)) => write!(f, "[{address}]:{port}"),
+            (address, Some(port)) => write!(f, "{}", SocketAddr::new(address, port)),
         };
         end(f, self.source(), self.source_port())?;
         f.write_str(" > ")?;
@@ -301,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_the_toeplitz_input() {
+    fn bytes_are_the_toeplitz_input() {
         assert_eq!(v4().addresses_and_ports(), [192, 0, 2, 1, 198, 51, 100, 7, 4, 0, 1, 187]);
         assert_eq!(v4().addresses(), [192, 0, 2, 1, 198, 51, 100, 7]);
         let s: IpAddr = "2001:db8::1".parse().unwrap();
         let d: IpAddr = "2001:db8::2".parse().unwrap();
         let v6 = FlowKey::with_ports(s, 1, d, 2, 17).unwrap();
-        assert_eq!(v6.addresses_and_ports().len(), IPV6_ADDRESSES_PORTS);
+        assert_eq!(v6.addresses_and_ports().len(), 36);
         assert_eq!(v6.addresses_and_ports()[32..], [0, 1, 0, 2]);
         assert_eq!((v6.source(), v6.destination(), v6.protocol()), (s, d, 17));
     }

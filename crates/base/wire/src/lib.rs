@@ -27,7 +27,7 @@
 //! - One module a header: a view over its bytes with every field, and the header's rules as `check`
 //!   functions with the section of the specification that they follow. An [`Error`] says which header,
 //!   which field, which rule.
-//! - [`emit`] writes the same headers from plain representations, which parse back to what they were.
+//! - [`emit`] writes the same headers from plain representations; the views read back what they were.
 //! - **No panic on any input.** Every access to bytes is checked (`clippy::indexing_slicing`, `unwrap_used`
 //!   and `panic` are denied). What voids it: nothing that a caller can pass; arithmetic on offsets assumes
 //!   frames below 4 GiB.

@@ -17,8 +17,8 @@ impl Entry {
 
     /// From the four bytes of the wire.
     #[inline(always)]
-    pub const fn of(octets: [u8; ENTRY_LENGTH]) -> Entry {
-        Entry(u32::from_be_bytes(octets))
+    pub const fn of(bytes: [u8; ENTRY_LENGTH]) -> Entry {
+        Entry(u32::from_be_bytes(bytes))
     }
 
     /// Label value, 20 bits.

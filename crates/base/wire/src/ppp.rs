@@ -51,9 +51,9 @@ pub enum Compression {
 /// (RFC 1661 section 2), so a first byte that is odd is a compressed field. Errors: [`Rule::Compressed`]
 /// where that is forbidden, [`Rule::Undefined`] for an even last byte, [`Rule::Cut`].
 #[inline(always)]
-pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol, usize), Error> {
+pub fn protocol(bytes: &[u8], compression: Compression) -> Result<(PppProtocol, usize), Error> {
     let error = |rule, found, limit| Error::new(Layer::Ppp, Field::Protocol, rule, found, limit);
-    match *octets {
+    match *bytes {
         [first, ..] if first & 1 != 0 => match compression {
             Compression::Allowed => Ok((PppProtocol(u16::from(first)), 1)),
             Compression::Forbidden => Err(error(Rule::Compressed, usize::from(first), 0)),
@@ -63,8 +63,8 @@ pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol,
             Err(error(Rule::Undefined, usize::from(u16::from_be_bytes([first, second])), 0))
         }
         _ => {
-            let least = if octets.is_empty() && compression == Compression::Allowed { 1 } else { 2 };
-            Err(error(Rule::Cut, octets.len(), least))
+            let least = if bytes.is_empty() && compression == Compression::Allowed { 1 } else { 2 };
+            Err(error(Rule::Cut, bytes.len(), least))
         }
     }
 }

@@ -193,17 +193,17 @@ impl<'a> Iterator for LineIdentification<'a> {
     }
 }
 
-/// Iterator over the tags of a discovery packet: `octets` is the packet's payload, cut to the length in its
+/// Iterator over the tags of a discovery packet: `bytes` is the packet's payload, cut to the length in its
 /// header. Ends at End-Of-List or with the last byte; a tag that does not fit ends it with an error.
-/// Offsets in errors count from the start of `octets`.
-pub fn tags(octets: &[u8]) -> Tags<'_> {
-    Tags { octets, at: 0 }
+/// Offsets in errors count from the start of `bytes`.
+pub fn tags(bytes: &[u8]) -> Tags<'_> {
+    Tags { bytes, at: 0 }
 }
 
 /// See [`tags`].
 #[derive(Clone, Debug)]
 pub struct Tags<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
 }
 
@@ -211,8 +211,8 @@ impl<'a> Iterator for Tags<'a> {
     type Item = Result<Tag<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.octets.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let at = core::mem::replace(&mut self.at, self.octets.len());
+        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let at = core::mem::replace(&mut self.at, self.bytes.len());
         let error = |field, rule, found, limit| {
             Some(Err(Error::new(Layer::PppoeTag, field, rule, found, limit).at(at)))
         };

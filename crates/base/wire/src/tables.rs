@@ -16,8 +16,8 @@ macro_rules! view {
 
             /// Over these bytes.
             #[inline(always)]
-            pub const fn of(octets: &'a [u8; $length]) -> $name<'a> {
-                $name(octets)
+            pub const fn of(bytes: &'a [u8; $length]) -> $name<'a> {
+                $name(bytes)
             }
 
             $($(#[$field_about])*
@@ -31,35 +31,35 @@ macro_rules! view {
 
 /// A field in network byte order that starts at a byte of an array.
 macro_rules! field {
-    (u8, $octets:expr, $at:literal) => {
-        $octets[$at]
+    (u8, $bytes:expr, $at:literal) => {
+        $bytes[$at]
     };
-    (u16, $octets:expr, $at:literal) => {
-        u16::from_be_bytes([$octets[$at], $octets[$at + 1]])
+    (u16, $bytes:expr, $at:literal) => {
+        u16::from_be_bytes([$bytes[$at], $bytes[$at + 1]])
     };
-    (u32, $octets:expr, $at:literal) => {
-        u32::from_be_bytes([$octets[$at], $octets[$at + 1], $octets[$at + 2], $octets[$at + 3]])
+    (u32, $bytes:expr, $at:literal) => {
+        u32::from_be_bytes([$bytes[$at], $bytes[$at + 1], $bytes[$at + 2], $bytes[$at + 3]])
     };
-    (Code, $octets:expr, $at:literal) => {
-        Code($octets[$at])
+    (Code, $bytes:expr, $at:literal) => {
+        Code($bytes[$at])
     };
-    (IpProtocol, $octets:expr, $at:literal) => {
-        IpProtocol($octets[$at])
+    (IpProtocol, $bytes:expr, $at:literal) => {
+        IpProtocol($bytes[$at])
     };
-    (EtherType, $octets:expr, $at:literal) => {
-        EtherType(field!(u16, $octets, $at))
+    (EtherType, $bytes:expr, $at:literal) => {
+        EtherType(field!(u16, $bytes, $at))
     };
-    (Ipv4Addr, $octets:expr, $at:literal) => {
-        Ipv4Addr::new($octets[$at], $octets[$at + 1], $octets[$at + 2], $octets[$at + 3])
+    (Ipv4Addr, $bytes:expr, $at:literal) => {
+        Ipv4Addr::new($bytes[$at], $bytes[$at + 1], $bytes[$at + 2], $bytes[$at + 3])
     };
-    (MacAddress, $octets:expr, $at:literal) => {
+    (MacAddress, $bytes:expr, $at:literal) => {
         MacAddress([
-            $octets[$at],
-            $octets[$at + 1],
-            $octets[$at + 2],
-            $octets[$at + 3],
-            $octets[$at + 4],
-            $octets[$at + 5],
+            $bytes[$at],
+            $bytes[$at + 1],
+            $bytes[$at + 2],
+            $bytes[$at + 3],
+            $bytes[$at + 4],
+            $bytes[$at + 5],
         ])
     };
 }

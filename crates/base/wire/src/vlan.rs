@@ -56,20 +56,6 @@ impl fmt::Display for Tag {
     }
 }
 
-/// The tags at the start of `octets`, which begin with a TPID (or with the EtherType of an untagged frame).
-/// Stops at the first value that is no TPID, and at a tag that is not whole.
-pub fn tags(octets: &[u8]) -> impl Iterator<Item = Tag> + '_ {
-    octets
-        .as_chunks::<TAG_LENGTH>()
-        .0
-        .iter()
-        .map(|&[a, b, c, d]| Tag {
-            tpid: EtherType(u16::from_be_bytes([a, b])),
-            tci: Tci(u16::from_be_bytes([c, d])),
-        })
-        .take_while(|tag| tag.tpid.is_tag())
-}
-
 /// The protocol under any number of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
@@ -97,21 +83,21 @@ pub fn protocol(frame: &[u8]) -> Result<Protocol, Error> {
     }
 }
 
-/// Walks the tags at the start of `octets`, which is what `ethertype` announces, and gives the EtherType
+/// Walks the tags at the start of `bytes`, which is what `ethertype` announces, and gives the EtherType
 /// under them with what follows it. Calls `seen` with the TPID of each tag, a last one that is not whole
-/// included. The offset of an error counts from the start of `octets`.
+/// included. The offset of an error counts from the start of `bytes`.
 #[inline(always)]
 pub(crate) fn untag(
     mut ethertype: EtherType,
-    octets: &[u8],
+    bytes: &[u8],
     mut seen: impl FnMut(EtherType),
 ) -> Result<(EtherType, &[u8]), Error> {
-    let mut rest = octets;
+    let mut rest = bytes;
     while ethertype.is_tag() {
         seen(ethertype);
         let Some((&[_, _, high, low], behind)) = rest.split_first_chunk::<TAG_LENGTH>() else {
             return Err(Error::new(Layer::Vlan, Field::Header, Rule::Cut, rest.len(), TAG_LENGTH)
-                .at(octets.len() - rest.len()));
+                .at(bytes.len() - rest.len()));
         };
         ethertype = EtherType(u16::from_be_bytes([high, low]));
         rest = behind;

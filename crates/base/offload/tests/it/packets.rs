@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use rxlane_offload::{NetHeader, Prefix, Segments};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::IpProtocol;
-use wire::emit::{DestinationOptions, Emit, Encapsulation, HopByHop, Ipv4, Ipv6, Tcp, Udp, checksum};
+use wire::emit::{
+    DestinationOptions, Emit, Encapsulation, HopByHop, Ipv4, Ipv6, Tcp, Udp, checksum, headers,
+};
 use wire::ethernet::MacAddress;
 
 pub const CWR: u8 = 0x80;
@@ -102,78 +104,62 @@ impl Spec {
         let mut packet = vec![0; self.header_length()];
         packet.extend(payload);
         let (total, at) = (packet.len(), self.network_length());
-        self.write_network(total, &mut packet);
-        let transport = &mut packet[at..];
-        if self.udp {
-            let length = transport.len() as u16;
-            let header =
-                Udp { source_port: self.ports.0, destination_port: self.ports.1, length, checksum: 0 };
-            header.emit(transport).expect("room");
-        } else {
-            let header = Tcp {
-                source_port: self.ports.0,
-                destination_port: self.ports.1,
-                sequence: self.sequence,
-                acknowledgment: self.acknowledgment,
-                flags: self.flags,
-                window: self.window,
-                checksum: 0,
-                urgent: self.urgent,
-                options: &self.tcp_options,
-            };
-            header.emit(transport).expect("room");
-        }
-        checksum::fill(self.source(), self.destination(), self.protocol(), transport).expect("whole");
-        packet
-    }
-
-    fn write_network(&self, total: usize, packet: &mut [u8]) {
-        match (self.source(), self.destination()) {
+        let (source_port, destination_port) = self.ports;
+        let length = (total - at) as u16;
+        let udp = Udp { source_port, destination_port, length, checksum: 0 };
+        let tcp = Tcp {
+            source_port,
+            destination_port,
+            sequence: self.sequence,
+            acknowledgment: self.acknowledgment,
+            flags: self.flags,
+            window: self.window,
+            checksum: 0,
+            urgent: self.urgent,
+            options: &self.tcp_options,
+        };
+        let transport: &dyn Emit = if self.udp { &udp } else { &tcp };
+        let written = match (self.source(), self.destination()) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let header = Ipv4 {
                     traffic_class: self.traffic_class,
-                    total_length: total as u16,
                     identification: self.identification,
                     dont_fragment: self.dont_fragment,
-                    more_fragments: false,
-                    fragment_offset: 0,
                     ttl: self.ttl,
-                    protocol: self.protocol(),
-                    source,
-                    destination,
                     options: &self.ip_options,
+                    ..Ipv4::new(self.protocol(), source, destination, total as u16)
                 };
-                header.emit(packet).expect("room");
+                headers(&[&header, transport], &mut packet)
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                self.write_ipv6(source, destination, total, packet);
+                let (hop_by_hop, destination_options) = &self.extensions;
+                let behind = match destination_options {
+                    Some(_) => IpProtocol::DESTINATION_OPTIONS,
+                    None => self.protocol(),
+                };
+                let first = if hop_by_hop.is_some() { IpProtocol::HOP_BY_HOP } else { behind };
+                let header = Ipv6 {
+                    traffic_class: self.traffic_class,
+                    flow_label: self.flow_label,
+                    hop_limit: self.ttl,
+                    ..Ipv6::new(first, source, destination, (total - 40) as u16)
+                };
+                let next_header = self.protocol();
+                let outer = hop_by_hop.as_ref().map(|options| HopByHop { next_header: behind, options });
+                let inner =
+                    destination_options.as_ref().map(|options| DestinationOptions { next_header, options });
+                let mut all: Vec<&dyn Emit> = vec![&header];
+                all.extend(outer.as_ref().map(|header| header as &dyn Emit));
+                all.extend(inner.as_ref().map(|header| header as &dyn Emit));
+                all.push(transport);
+                headers(&all, &mut packet)
             }
             _ => unreachable!("one version"),
-        }
-    }
-
-    fn write_ipv6(&self, source: Ipv6Addr, destination: Ipv6Addr, total: usize, packet: &mut [u8]) {
-        let behind = match self.extensions {
-            (_, Some(_)) => IpProtocol::DESTINATION_OPTIONS,
-            _ => self.protocol(),
         };
-        let header = Ipv6 {
-            traffic_class: self.traffic_class,
-            flow_label: self.flow_label,
-            payload_length: (total - 40) as u16,
-            next_header: if self.extensions.0.is_some() { IpProtocol::HOP_BY_HOP } else { behind },
-            hop_limit: self.ttl,
-            source,
-            destination,
-        };
-        let mut at = header.emit(packet).expect("room");
-        if let Some(options) = &self.extensions.0 {
-            at += HopByHop { next_header: behind, options }.emit(&mut packet[at..]).expect("room");
-        }
-        if let Some(options) = &self.extensions.1 {
-            let header = DestinationOptions { next_header: self.protocol(), options };
-            header.emit(&mut packet[at..]).expect("room");
-        }
+        written.expect("room");
+        let transport = &mut packet[at..];
+        checksum::fill(self.source(), self.destination(), self.protocol(), transport).expect("whole");
+        packet
     }
 
     /// What the kernel hands over for this packet: a virtio header, and the packet with a partial checksum.
@@ -206,38 +192,23 @@ impl Spec {
     }
 }
 
-/// Any packet that a stack would segment.
-pub fn any_spec() -> impl Strategy<Value = Spec> {
-    let numbers = (any::<(u8, u8)>(), any::<(u16, u16)>(), any::<u8>(), 1..=255_u8, 0..=0xf_ffff_u32);
-    let more = (any::<u16>(), any::<bool>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
-    let flags = (any::<bool>(), prop_oneof![3 => Just(0), 1 => Just(CWR), 1 => Just(ECE)]);
-    let flags = (flags, prop_oneof![3 => Just(0), 1 => Just(Tcp::PSH), 1 => Just(Tcp::FIN | Tcp::PSH)]);
-    let lists = (words(0..=10), extension(), extension(), words(0..=10));
-    (any::<bool>(), any::<bool>(), numbers, more, flags, lists).prop_map(
-        |(version_6, udp, numbers, more, ((ack, ecn), end), lists)| {
-            let (ends, ports, traffic_class, ttl, flow_label) = numbers;
-            let (identification, dont_fragment, sequence, acknowledgment, window, urgent) = more;
-            Spec {
-                version_6,
-                udp,
-                ends,
-                ports,
-                traffic_class,
-                ttl,
-                flow_label,
-                identification,
-                dont_fragment,
-                ip_options: lists.0,
-                extensions: (lists.1, lists.2),
-                sequence,
-                acknowledgment,
-                flags: ecn | end | if ack { Tcp::ACK } else { 0 },
-                window,
-                urgent,
-                tcp_options: lists.3,
-            }
-        },
-    )
+prop_compose! {
+    /// Any packet that a stack would segment.
+    pub fn any_spec()(
+        (version_6, udp, ends, ports) in any::<(bool, bool, (u8, u8), (u16, u16))>(),
+        (traffic_class, ttl, flow_label) in (any::<u8>(), 1..=255_u8, 0..=0xf_ffff_u32),
+        (identification, dont_fragment, sequence) in any::<(u16, bool, u32)>(),
+        (acknowledgment, window, urgent, ack) in any::<(u32, u16, u16, bool)>(),
+        ecn in prop_oneof![3 => Just(0), 1 => Just(CWR), 1 => Just(ECE)],
+        end in prop_oneof![3 => Just(0), 1 => Just(Tcp::PSH), 1 => Just(Tcp::FIN | Tcp::PSH)],
+        (ip_options, extensions, tcp_options) in (words(0..=10), (extension(), extension()), words(0..=10)),
+    ) -> Spec {
+        let flags = ecn | end | if ack { Tcp::ACK } else { 0 };
+        Spec {
+            version_6, udp, ends, ports, traffic_class, ttl, flow_label, identification, dont_fragment, ip_options,
+            extensions, sequence, acknowledgment, flags, window, urgent, tcp_options,
+        }
+    }
 }
 
 /// Any number of 32-bit words; none half of the time.

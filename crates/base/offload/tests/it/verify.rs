@@ -60,16 +60,7 @@ fn datagram(source: IpAddr, destination: IpAddr) -> Vec<u8> {
 
 fn ipv6(next_header: IpProtocol, destination: Ipv6Addr, behind: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; 40];
-    let payload_length = behind.len() as u16;
-    let header = Ipv6 {
-        traffic_class: 0,
-        flow_label: 0,
-        payload_length,
-        next_header,
-        hop_limit: 64,
-        source: node(1),
-        destination,
-    };
+    let header = Ipv6::new(next_header, node(1), destination, behind.len() as u16);
     header.emit(&mut packet).expect("room");
     packet.extend(behind);
     packet

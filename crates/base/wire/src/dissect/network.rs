@@ -13,7 +13,7 @@ use crate::{ipv4, ipv6};
 
 impl Walk<'_> {
     pub(super) fn ip(&mut self) {
-        match self.rest().first().map(|octet| octet >> 4) {
+        match self.rest().first().map(|byte| byte >> 4) {
             Some(4) => self.ipv4(),
             Some(6) => self.ipv6(),
             Some(version) => {

@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
     fn mpls(&mut self) {
         self.out.shape.stack.push(Word::Mpls);
         loop {
-            let Some(entry) = self.take().map(|octets| mpls::Entry::of(*octets)) else {
+            let Some(entry) = self.take().map(|bytes| mpls::Entry::of(*bytes)) else {
                 return self.cut(Layer::Mpls, mpls::ENTRY_LENGTH);
             };
             self.at += mpls::ENTRY_LENGTH;

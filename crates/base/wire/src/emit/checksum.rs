@@ -5,7 +5,7 @@
 use super::EmitError;
 use crate::error::Layer;
 use crate::ip::IpProtocol;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 /// A one's complement sum that is being built (RFC 1071 section 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,20 +24,12 @@ impl Sum {
         length: usize,
     ) -> Option<Sum> {
         let addresses = match (source, destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::ipv4_addresses(source, destination),
-            (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::ipv6_addresses(source, destination),
+            (IpAddr::V4(from), IpAddr::V4(to)) => Sum::ZERO.bytes(&from.octets()).bytes(&to.octets()),
+            (IpAddr::V6(from), IpAddr::V6(to)) => Sum::ZERO.bytes(&from.octets()).bytes(&to.octets()),
             _ => return None,
         };
         let length = length as u32;
         Some(addresses.word(u16::from(protocol.0)).word((length >> 16) as u16).word(length as u16))
-    }
-
-    fn ipv4_addresses(source: Ipv4Addr, destination: Ipv4Addr) -> Sum {
-        Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets())
-    }
-
-    fn ipv6_addresses(source: Ipv6Addr, destination: Ipv6Addr) -> Sum {
-        Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets())
     }
 
     /// Adds a 16-bit word, host order.
@@ -52,8 +44,8 @@ impl Sum {
     /// followed.
     #[inline]
     #[must_use]
-    pub fn bytes(self, octets: &[u8]) -> Sum {
-        let (pairs, rest) = octets.as_chunks::<2>();
+    pub fn bytes(self, bytes: &[u8]) -> Sum {
+        let (pairs, rest) = bytes.as_chunks::<2>();
         let sum = pairs.iter().fold(self.0, |sum, pair| sum + u64::from(u16::from_be_bytes(*pair)));
         match *rest {
             [last] => Sum(sum + (u64::from(last) << 8)),
@@ -78,9 +70,9 @@ impl Sum {
     }
 }
 
-/// The internet checksum of `octets` (RFC 1071). Over bytes that contain a right checksum it is zero.
-pub fn internet(octets: &[u8]) -> u16 {
-    Sum::ZERO.bytes(octets).finish()
+/// The internet checksum of `bytes` (RFC 1071). Over bytes that contain a right checksum it is zero.
+pub fn internet(bytes: &[u8]) -> u16 {
+    Sum::ZERO.bytes(bytes).finish()
 }
 
 /// Fills in the checksum of a whole transport packet: TCP, UDP, ICMP, ICMPv6 with the internet checksum,
@@ -150,14 +142,14 @@ pub fn is_right(source: IpAddr, destination: IpAddr, protocol: IpProtocol, packe
     }
 }
 
-/// CRC32c (Castagnoli) of `octets`, as SCTP uses it (RFC 9260 appendix A).
-pub fn crc32c(octets: &[u8]) -> u32 {
-    !crc32c_continue(u32::MAX, octets)
+/// CRC32c (Castagnoli) of `bytes`, as SCTP uses it (RFC 9260 appendix A).
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    !crc32c_continue(u32::MAX, bytes)
 }
 
-fn crc32c_continue(state: u32, octets: &[u8]) -> u32 {
-    octets.iter().fold(state, |crc, octet| {
-        let index = (crc ^ u32::from(*octet)) & 0xff;
+fn crc32c_continue(state: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(state, |crc, byte| {
+        let index = (crc ^ u32::from(*byte)) & 0xff;
         crc >> 8 ^ CRC32C.get(index as usize).copied().unwrap_or_default()
     })
 }
@@ -168,16 +160,16 @@ static CRC32C: [u32; 256] = crc32c_table();
 #[allow(clippy::indexing_slicing)] // evaluated at compile time only
 const fn crc32c_table() -> [u32; 256] {
     let mut table = [0; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        let mut crc = octet as u32;
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
             crc = if crc & 1 != 0 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
             bit += 1;
         }
-        table[octet] = crc;
-        octet += 1;
+        table[byte] = crc;
+        byte += 1;
     }
     table
 }
@@ -188,13 +180,13 @@ mod tests {
 
     #[test]
     fn example_of_rfc_1071_section_3() {
-        let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-        assert_eq!(Sum::ZERO.bytes(&octets).folded(), 0xddf2);
-        assert_eq!(internet(&octets), !0xddf2);
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(Sum::ZERO.bytes(&bytes).folded(), 0xddf2);
+        assert_eq!(internet(&bytes), !0xddf2);
     }
 
     #[test]
-    fn an_odd_octet_counts_as_the_upper_half_of_a_word() {
+    fn an_odd_byte_counts_as_the_upper_half_of_a_word() {
         assert_eq!(internet(&[0x12]), !0x1200);
         assert_eq!(internet(&[0x12, 0x34, 0x56]), internet(&[0x12, 0x34, 0x56, 0x00]));
     }

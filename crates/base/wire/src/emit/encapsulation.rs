@@ -282,14 +282,14 @@ fn number(text: &str, limit: u32) -> Option<u32> {
 }
 
 fn mac_address(text: &str) -> Option<MacAddress> {
-    let mut octets = [0; 6];
+    let mut bytes = [0; 6];
     let mut parts = text.split(':');
-    for octet in &mut octets {
+    for byte in &mut bytes {
         let part =
             parts.next().filter(|part| part.len() == 2 && part.bytes().all(|d| d.is_ascii_hexdigit()))?;
-        *octet = u8::from_str_radix(part, 16).ok()?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
     }
-    parts.next().is_none().then_some(MacAddress(octets))
+    parts.next().is_none().then_some(MacAddress(bytes))
 }
 
 impl FromStr for Encapsulation {

@@ -1,8 +1,8 @@
 //! Representations of what stands before the network header: MAC header, tags, LLC, SNAP, MPLS, cooked
 //! headers; and ARP.
 
-use super::{Emit, EmitError, cut, fits, place};
-use crate::error::{Error, Field, Layer, Rule};
+use super::{Emit, EmitError, fits, place};
+use crate::error::{Field, Layer};
 use crate::ethernet::{EtherType, MacAddress};
 use crate::mpls;
 use crate::vlan::Tci;
@@ -36,38 +36,13 @@ fields! {
     }
 }
 
-/// LLC AA AA 03 with the SNAP header behind it (RFC 1042).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Snap {
-    /// Organisation; 00-00-00 means that an EtherType follows.
-    pub oui: [u8; 3],
-    /// Protocol under that organisation.
-    pub protocol: EtherType,
-}
-
-impl Snap {
-    const LLC: [u8; 3] = [0xaa, 0xaa, 0x03];
-
-    /// Reads LLC and SNAP at the start of `octets`. Errors: not whole, or another LLC header.
-    pub fn parse(octets: &[u8]) -> Result<Snap, Error> {
-        let [dsap, ssap, control, a, b, c, high, low] =
-            *octets.first_chunk().ok_or(cut(Layer::Llc, octets, 8))?;
-        let llc = [dsap, ssap, control];
-        if llc != Snap::LLC {
-            let number = |[a, b, c]: [u8; 3]| u32::from_be_bytes([0, a, b, c]) as usize;
-            return Err(Error::new(Layer::Llc, Field::Header, Rule::MustBe, number(llc), number(Snap::LLC)));
-        }
-        Ok(Snap { oui: [a, b, c], protocol: EtherType(u16::from_be_bytes([high, low])) })
-    }
-}
-
-impl Emit for Snap {
-    fn length(&self) -> usize {
-        8
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        Ok(place(Layer::Llc, 8, buffer)?.put(&Snap::LLC).put(&self.oui).u16(self.protocol.0).length())
+fields! {
+    /// LLC AA AA 03 with the SNAP header behind it (RFC 1042).
+    Snap: Layer::Llc, 8, behind [0xaa, 0xaa, 0x03] {
+        /// Organisation; 00-00-00 means that an EtherType follows.
+        oui: [u8; 3],
+        /// Protocol under that organisation.
+        protocol: EtherType,
     }
 }
 
@@ -80,20 +55,6 @@ pub struct Mpls {
     pub traffic_class: u8,
     pub bottom: bool,
     pub ttl: u8,
-}
-
-impl Mpls {
-    /// Reads the entry at the start of `octets`. Error: not whole.
-    pub fn parse(octets: &[u8]) -> Result<Mpls, Error> {
-        let entry =
-            mpls::Entry::of(*octets.first_chunk().ok_or(cut(Layer::Mpls, octets, mpls::ENTRY_LENGTH))?);
-        Ok(Mpls {
-            label: entry.label(),
-            traffic_class: entry.traffic_class(),
-            bottom: entry.is_bottom(),
-            ttl: entry.ttl(),
-        })
-    }
 }
 
 impl Emit for Mpls {
@@ -139,50 +100,15 @@ fields! {
     }
 }
 
-/// ARP for IPv4 over Ethernet (RFC 826).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arp {
-    /// 1 request, 2 reply.
-    pub operation: u16,
-    pub sender: MacAddress,
-    pub sender_ip: Ipv4Addr,
-    /// Zero in a request.
-    pub target: MacAddress,
-    pub target_ip: Ipv4Addr,
-}
-
-impl Arp {
-    /// Bytes.
-    pub const LENGTH: usize = 28;
-
-    /// Hardware type 1, protocol type 0x0800, address lengths 6 and 4.
-    const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
-
-    /// Reads the packet at the start of `octets`; `None` where it is not whole or not about IPv4 over
-    /// Ethernet.
-    pub fn parse(octets: &[u8]) -> Option<Arp> {
-        let (kind, rest) = octets.split_first_chunk::<6>()?;
-        let &[o0, o1, a, b, c, d, e, f, s0, s1, s2, s3, g, h, i, j, k, l, t0, t1, t2, t3] =
-            rest.first_chunk::<22>()?;
-        (*kind == Arp::ETHERNET_IPV4).then_some(Arp {
-            operation: u16::from_be_bytes([o0, o1]),
-            sender: MacAddress([a, b, c, d, e, f]),
-            sender_ip: Ipv4Addr::new(s0, s1, s2, s3),
-            target: MacAddress([g, h, i, j, k, l]),
-            target_ip: Ipv4Addr::new(t0, t1, t2, t3),
-        })
-    }
-}
-
-impl Emit for Arp {
-    fn length(&self) -> usize {
-        Arp::LENGTH
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets =
-            place(Layer::Ethernet, Arp::LENGTH, buffer)?.put(&Arp::ETHERNET_IPV4).u16(self.operation);
-        let octets = octets.put(&self.sender.0).put(&self.sender_ip.octets());
-        Ok(octets.put(&self.target.0).put(&self.target_ip.octets()).length())
+fields! {
+    /// ARP for IPv4 over Ethernet (RFC 826): hardware type 1, protocol type 0x0800, address lengths 6 and 4.
+    Arp: Layer::Ethernet, 28, behind [0, 1, 8, 0, 6, 4] {
+        /// 1 request, 2 reply.
+        operation: u16,
+        sender: MacAddress,
+        sender_ip: Ipv4Addr,
+        /// Zero in a request.
+        target: MacAddress,
+        target_ip: Ipv4Addr,
     }
 }

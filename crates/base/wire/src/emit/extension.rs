@@ -35,9 +35,9 @@ macro_rules! options_header {
         }
 
         impl<'a> $name<'a> {
-            /// Reads the header at the start of `octets`. Errors: not whole, an option that does not fit.
-            pub fn parse(octets: &'a [u8]) -> Result<$name<'a>, Error> {
-                let header = Header::parse(Kind::$name, octets, octets.len())?;
+            /// Reads the header at the start of `bytes`. Errors: not whole, an option that does not fit.
+            pub fn parse(bytes: &'a [u8]) -> Result<$name<'a>, Error> {
+                let header = Header::parse(Kind::$name, bytes, bytes.len())?;
                 header.check_options()?;
                 let options = header.bytes.get(2..).unwrap_or_default();
                 Ok($name { next_header: header.next_header(), options })
@@ -53,8 +53,8 @@ macro_rules! options_header {
                 let (layer, length) = (Kind::$name.layer(), self.length());
                 multiple(layer, Field::Option, self.options.len(), 2, 8)?;
                 fits(layer, Field::HeaderLength, length, MAX_LENGTH)?;
-                let octets = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 8 - 1) as u8]);
-                Ok(octets.put(self.options).length())
+                let bytes = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 8 - 1) as u8]);
+                Ok(bytes.put(self.options).length())
             }
         }
     };
@@ -83,10 +83,10 @@ pub struct Routing<'a> {
 }
 
 impl<'a> Routing<'a> {
-    /// Reads the header at the start of `octets`. Errors: not whole, or against the rules of its type
+    /// Reads the header at the start of `bytes`. Errors: not whole, or against the rules of its type
     /// ([`Header::check_routing`]).
-    pub fn parse(octets: &'a [u8]) -> Result<Routing<'a>, Error> {
-        let header = Header::parse(Kind::Routing, octets, octets.len())?;
+    pub fn parse(bytes: &'a [u8]) -> Result<Routing<'a>, Error> {
+        let header = Header::parse(Kind::Routing, bytes, bytes.len())?;
         header.check_routing()?;
         Ok(Routing {
             next_header: header.next_header(),
@@ -106,8 +106,8 @@ impl Emit for Routing<'_> {
         let (layer, length) = (Kind::Routing.layer(), self.length());
         multiple(layer, Field::Header, self.data.len(), 4, 8)?;
         fits(layer, Field::HeaderLength, length, MAX_LENGTH)?;
-        let octets = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 8 - 1) as u8]);
-        Ok(octets.put(&[self.routing_type, self.segments_left]).put(self.data).length())
+        let bytes = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 8 - 1) as u8]);
+        Ok(bytes.put(&[self.routing_type, self.segments_left]).put(self.data).length())
     }
 }
 
@@ -123,9 +123,9 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Reads the header at the start of `octets`. Error: not whole. Reserved bits are not kept.
-    pub fn parse(octets: &[u8]) -> Result<Fragment, Error> {
-        let header = Header::parse(Kind::Fragment, octets, octets.len())?;
+    /// Reads the header at the start of `bytes`. Error: not whole. Reserved bits are not kept.
+    pub fn parse(bytes: &[u8]) -> Result<Fragment, Error> {
+        let header = Header::parse(Kind::Fragment, bytes, bytes.len())?;
         let field = match *header.bytes {
             [_, _, high, low, ..] => u16::from_be_bytes([high, low]),
             _ => 0,
@@ -147,8 +147,8 @@ impl Emit for Fragment {
     fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let layer = Kind::Fragment.layer();
         fits(layer, Field::FragmentOffset, usize::from(self.offset), 0x1fff)?;
-        let octets = place(layer, 8, buffer)?.put(&[self.next_header.0, 0]);
-        Ok(octets.u16(self.offset << 3 | u16::from(self.more)).u32(self.identification).length())
+        let bytes = place(layer, 8, buffer)?.put(&[self.next_header.0, 0]);
+        Ok(bytes.u16(self.offset << 3 | u16::from(self.more)).u32(self.identification).length())
     }
 }
 
@@ -170,9 +170,9 @@ impl<'a> Authentication<'a> {
     /// Bytes that the length field can say: it counts words, less two.
     pub const MAX_LENGTH: usize = (255 + 2) * 4;
 
-    /// Reads the header at the start of `octets`. Errors: not whole, a length below 12.
-    pub fn parse(octets: &'a [u8]) -> Result<Authentication<'a>, Error> {
-        let header = Header::parse(Kind::Authentication, octets, octets.len())?;
+    /// Reads the header at the start of `bytes`. Errors: not whole, a length below 12.
+    pub fn parse(bytes: &'a [u8]) -> Result<Authentication<'a>, Error> {
+        let header = Header::parse(Kind::Authentication, bytes, bytes.len())?;
         let (spi, sequence, icv) = match *header.bytes {
             [_, _, _, _, a, b, c, d, e, f, g, h, ref icv @ ..] => {
                 (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]), icv)
@@ -192,7 +192,7 @@ impl Emit for Authentication<'_> {
         let (layer, length) = (Kind::Authentication.layer(), self.length());
         multiple(layer, Field::Header, self.icv.len(), Authentication::FIXED_LENGTH, 4)?;
         fits(layer, Field::HeaderLength, length, Authentication::MAX_LENGTH)?;
-        let octets = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 4 - 2) as u8, 0, 0]);
-        Ok(octets.u32(self.spi).u32(self.sequence).put(self.icv).length())
+        let bytes = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 4 - 2) as u8, 0, 0]);
+        Ok(bytes.u32(self.spi).u32(self.sequence).put(self.icv).length())
     }
 }

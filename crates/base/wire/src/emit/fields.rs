@@ -1,26 +1,22 @@
-//! Headers of nothing but fields one behind the other, which are read and written alike.
+//! Headers of nothing but fields one behind the other.
 
-use super::Octets;
+use super::Bytes;
 use crate::ethernet::{EtherType, MacAddress};
+use crate::ppp::PppProtocol;
+use crate::pppoe::Code;
 use crate::vlan::Tci;
+use core::net::Ipv4Addr;
 
 /// A field of whole bytes, in network byte order.
-pub(super) trait Wire: Sized {
-    fn read(rest: &mut &[u8]) -> Self;
-    fn write(self, out: Octets<'_>) -> Octets<'_>;
+pub(super) trait Wire {
+    fn write(self, out: Bytes<'_>) -> Bytes<'_>;
 }
 
 macro_rules! wire {
-    ($($type:ty, $bytes:literal: $of:expr, $to:expr;)*) => {$(
+    ($($type:ty: $to:expr;)*) => {$(
         impl Wire for $type {
             #[inline]
-            fn read(rest: &mut &[u8]) -> $type {
-                let bytes = rest.split_off(..$bytes).and_then(|bytes| bytes.first_chunk::<$bytes>());
-                $of(bytes.copied().unwrap_or_default())
-            }
-
-            #[inline]
-            fn write(self, out: Octets<'_>) -> Octets<'_> {
+            fn write(self, out: Bytes<'_>) -> Bytes<'_> {
                 out.put(&$to(self))
             }
         }
@@ -28,19 +24,23 @@ macro_rules! wire {
 }
 
 wire! {
-    u8, 1: u8::from_be_bytes, u8::to_be_bytes;
-    u16, 2: u16::from_be_bytes, u16::to_be_bytes;
-    u32, 4: u32::from_be_bytes, u32::to_be_bytes;
-    [u8; 4], 4: core::convert::identity, core::convert::identity;
-    [u8; 8], 8: core::convert::identity, core::convert::identity;
-    EtherType, 2: |bytes| EtherType(u16::from_be_bytes(bytes)), |value: EtherType| value.0.to_be_bytes();
-    Tci, 2: |bytes| Tci(u16::from_be_bytes(bytes)), |value: Tci| value.0.to_be_bytes();
-    MacAddress, 6: MacAddress, |address: MacAddress| address.0;
+    u8: u8::to_be_bytes;
+    u16: u16::to_be_bytes;
+    u32: u32::to_be_bytes;
+    [u8; 3]: core::convert::identity;
+    [u8; 4]: core::convert::identity;
+    [u8; 8]: core::convert::identity;
+    EtherType: |value: EtherType| value.0.to_be_bytes();
+    PppProtocol: |value: PppProtocol| value.0.to_be_bytes();
+    Tci: |value: Tci| value.0.to_be_bytes();
+    Code: |code: Code| [code.0];
+    MacAddress: |address: MacAddress| address.0;
+    Ipv4Addr: |address: Ipv4Addr| address.octets();
 }
 
-/// Such a header: its struct, reader and writer.
+/// Such a header: its struct and writer. It may begin with bytes that are always the same.
 macro_rules! fields {
-    ($(#[$about:meta])* $name:ident: Layer::$layer:ident, $length:literal {
+    ($(#[$about:meta])* $name:ident: Layer::$layer:ident, $length:literal $(, behind $constant:tt)? {
         $($(#[$field_about:meta])* $field:ident: $type:ty,)*
     }) => {
         $(#[$about])*
@@ -52,12 +52,6 @@ macro_rules! fields {
         impl $name {
             /// Bytes.
             pub const LENGTH: usize = $length;
-
-            /// Reads the header at the start of `octets`. Error: not whole.
-            pub fn parse(octets: &[u8]) -> Result<$name, crate::error::Error> {
-                let mut rest = octets.get(..$length).ok_or(cut(Layer::$layer, octets, $length))?;
-                Ok($name { $($field: crate::emit::fields::Wire::read(&mut rest),)* })
-            }
         }
 
         impl Emit for $name {
@@ -66,9 +60,10 @@ macro_rules! fields {
             }
 
             fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-                let octets = place(Layer::$layer, $length, buffer)?;
-                $(let octets = crate::emit::fields::Wire::write(self.$field, octets);)*
-                Ok(octets.length())
+                let bytes = place(Layer::$layer, $length, buffer)?;
+                $(let bytes = bytes.put(&$constant);)?
+                $(let bytes = crate::emit::fields::Wire::write(self.$field, bytes);)*
+                Ok(bytes.length())
             }
         }
     };

@@ -1,14 +1,14 @@
 //! Representations of the IPv4 and IPv6 headers.
 
 use super::checksum::Sum;
-use super::{Emit, EmitError, cut, fits, multiple, place};
-use crate::error::{Error, Field, Layer};
+use super::{Emit, EmitError, fits, multiple, place};
+use crate::error::{Field, Layer};
 use crate::ip::IpProtocol;
 use crate::{ipv4, ipv6};
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// IPv4 header with options (RFC 791 section 3.1). View: [`ipv4::Header`]. The header checksum is computed
-/// when the header is written, and not verified when it is read.
+/// when the header is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4<'a> {
     pub traffic_class: u8,
@@ -27,7 +27,7 @@ pub struct Ipv4<'a> {
     pub options: &'a [u8],
 }
 
-impl<'a> Ipv4<'a> {
+impl Ipv4<'_> {
     /// The most option bytes: IHL counts 15 words.
     pub const MAX_OPTIONS: usize = 40;
 
@@ -53,29 +53,6 @@ impl<'a> Ipv4<'a> {
             options: &[],
         }
     }
-
-    /// Reads the header at the start of `octets`. Errors: not whole, another version, IHL below five. The
-    /// total length is for the caller to compare ([`ipv4::Header::check_length`]). The reserved flag is not
-    /// kept.
-    pub fn parse(octets: &'a [u8]) -> Result<Ipv4<'a>, Error> {
-        let cut = |needs| cut(Layer::Ipv4, octets, needs);
-        let header = octets.first_chunk().map(ipv4::Header::of).ok_or(cut(ipv4::Header::LENGTH))?;
-        header.check_header()?;
-        let length = header.header_length();
-        Ok(Ipv4 {
-            traffic_class: header.traffic_class(),
-            total_length: header.total_length(),
-            identification: header.identification(),
-            dont_fragment: header.dont_fragment(),
-            more_fragments: header.more_fragments(),
-            fragment_offset: header.fragment_offset(),
-            ttl: header.ttl(),
-            protocol: header.protocol(),
-            source: header.source(),
-            destination: header.destination(),
-            options: octets.get(ipv4::Header::LENGTH..length).ok_or(cut(length))?,
-        })
-    }
 }
 
 impl Emit for Ipv4<'_> {
@@ -99,10 +76,10 @@ impl Emit for Ipv4<'_> {
             .bytes(&source)
             .bytes(&destination)
             .bytes(self.options);
-        let octets = place(Layer::Ipv4, self.length(), buffer)?.put(&[version_length, self.traffic_class]);
-        let octets = octets.u16(self.total_length).u16(self.identification).u16(flags | self.fragment_offset);
-        let octets = octets.put(&[self.ttl, self.protocol.0]).u16(sum.finish());
-        Ok(octets.put(&source).put(&destination).put(self.options).length())
+        let bytes = place(Layer::Ipv4, self.length(), buffer)?.put(&[version_length, self.traffic_class]);
+        let bytes = bytes.u16(self.total_length).u16(self.identification).u16(flags | self.fragment_offset);
+        let bytes = bytes.put(&[self.ttl, self.protocol.0]).u16(sum.finish());
+        Ok(bytes.put(&source).put(&destination).put(self.options).length())
     }
 }
 
@@ -122,21 +99,15 @@ pub struct Ipv6 {
 }
 
 impl Ipv6 {
-    /// Reads the header at the start of `octets`. Errors: not whole, another version. The payload length is
-    /// for the caller to compare ([`ipv6::Header::check_length`]).
-    pub fn parse(octets: &[u8]) -> Result<Ipv6, Error> {
-        let cut = cut(Layer::Ipv6, octets, ipv6::Header::LENGTH);
-        let header = octets.first_chunk().map(ipv6::Header::of).ok_or(cut)?;
-        header.check_version()?;
-        Ok(Ipv6 {
-            traffic_class: header.traffic_class(),
-            flow_label: header.flow_label(),
-            payload_length: header.payload_length(),
-            next_header: header.next_header(),
-            hop_limit: header.hop_limit(),
-            source: header.source(),
-            destination: header.destination(),
-        })
+    /// A packet of so many bytes behind its header, of flow label 0 and the hop limit 64 (RFC 1700).
+    pub const fn new(
+        next_header: IpProtocol,
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+        payload_length: u16,
+    ) -> Ipv6 {
+        let (traffic_class, flow_label, hop_limit) = (0, 0, 64);
+        Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination }
     }
 }
 
@@ -148,8 +119,8 @@ impl Emit for Ipv6 {
     fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         fits(Layer::Ipv6, Field::Count, self.flow_label as usize, 0xf_ffff)?;
         let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label;
-        let octets = place(Layer::Ipv6, self.length(), buffer)?.u32(first).u16(self.payload_length);
-        let octets = octets.put(&[self.next_header.0, self.hop_limit]);
-        Ok(octets.put(&self.source.octets()).put(&self.destination.octets()).length())
+        let bytes = place(Layer::Ipv6, self.length(), buffer)?.u32(first).u16(self.payload_length);
+        let bytes = bytes.put(&[self.next_header.0, self.hop_limit]);
+        Ok(bytes.put(&self.source.octets()).put(&self.destination.octets()).length())
     }
 }

@@ -1,8 +1,8 @@
 //! Writing headers: the counterpart of the views.
 //!
-//! Each header has a plain representation, a struct of its fields. [`Emit::emit`] writes it, `parse` reads it
-//! back from bytes with the rules of the header's view, and the two are inverse: what was emitted parses to
-//! the same representation. Options, tags and the like are borrowed slices, so nothing is allocated.
+//! Each header has a plain representation, a struct of its fields. [`Emit::emit`] writes it, and the header's view
+//! reads the same values back; where a representation has a `parse`, it is the inverse. Options, tags and the like are
+//! borrowed slices, so nothing is allocated.
 //!
 //! # Contract
 //!
@@ -39,7 +39,7 @@ pub use ip::{Ipv4, Ipv6};
 pub use pppoe::{ControlPacket, LineIdentification, Ppp, Pppoe, PppoeTag, PppoeTags};
 pub use transport::{Icmp, Icmpv6, Sctp, Tcp, Udp};
 
-use crate::error::{Error, Field, Layer, Rule};
+use crate::error::{Field, Layer};
 use core::fmt;
 
 /// Why a header was not written.
@@ -96,17 +96,12 @@ pub fn headers(headers: &[&dyn Emit], buffer: &mut [u8]) -> Result<usize, EmitEr
 }
 
 /// The first `length` bytes of `buffer` as a place to write a header.
-fn place(layer: Layer, length: usize, buffer: &mut [u8]) -> Result<Octets<'_>, EmitError> {
+fn place(layer: Layer, length: usize, buffer: &mut [u8]) -> Result<Bytes<'_>, EmitError> {
     let available = buffer.len();
     match buffer.get_mut(..length) {
-        Some(octets) => Ok(Octets { rest: octets, length }),
+        Some(bytes) => Ok(Bytes { rest: bytes, length }),
         None => Err(EmitError::BufferShort { layer, needed: length, available }),
     }
-}
-
-/// A header that ends before its `length` bytes.
-fn cut(layer: Layer, octets: &[u8], length: usize) -> Error {
-    Error::new(layer, Field::Header, Rule::Cut, octets.len(), length)
 }
 
 /// Checks that `found` is at most `limit`.
@@ -124,16 +119,16 @@ fn multiple(layer: Layer, field: Field, found: usize, besides: usize, unit: usiz
 
 /// Bytes being filled from the front. [`place`] made room for all of them, so a value for which no room is
 /// left cannot occur; it would be left out.
-struct Octets<'b> {
+struct Bytes<'b> {
     rest: &'b mut [u8],
     length: usize,
 }
 
-impl<'b> Octets<'b> {
+impl<'b> Bytes<'b> {
     #[inline]
-    fn put(mut self, octets: &[u8]) -> Octets<'b> {
-        if let Some((head, rest)) = self.rest.split_at_mut_checked(octets.len()) {
-            head.copy_from_slice(octets);
+    fn put(mut self, bytes: &[u8]) -> Bytes<'b> {
+        if let Some((head, rest)) = self.rest.split_at_mut_checked(bytes.len()) {
+            head.copy_from_slice(bytes);
             self.rest = rest;
         } else {
             self.rest = &mut [];
@@ -142,12 +137,12 @@ impl<'b> Octets<'b> {
     }
 
     #[inline]
-    fn u16(self, value: u16) -> Octets<'b> {
+    fn u16(self, value: u16) -> Bytes<'b> {
         self.put(&value.to_be_bytes())
     }
 
     #[inline]
-    fn u32(self, value: u32) -> Octets<'b> {
+    fn u32(self, value: u32) -> Bytes<'b> {
         self.put(&value.to_be_bytes())
     }
 

@@ -1,39 +1,19 @@
 //! Representations of PPPoE, its tags, the PPP protocol field and PPP control packets.
 
-use super::{Emit, EmitError, cut, fits, place};
-use crate::error::{Error, Field, Layer};
-use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
-use crate::pppoe::{BROADBAND_FORUM, Code, Header, Tag, TagType, tags};
+use super::{Emit, EmitError, fits, place};
+use crate::error::{Error, Field, Layer, Rule};
+use crate::ppp::{ControlHeader, PppProtocol};
+use crate::pppoe::{BROADBAND_FORUM, Code, Tag, TagType, tags};
 
 const MAX_U16: usize = u16::MAX as usize;
 
-/// PPPoE header (RFC 2516 section 4), version 1, type 1. View: [`crate::pppoe::Header`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pppoe {
-    pub code: Code,
-    pub session: u16,
-    /// Bytes behind this header that belong to the packet.
-    pub payload_length: u16,
-}
-
-impl Pppoe {
-    /// Reads the header at the start of `octets`. Errors: not whole, another version or type.
-    pub fn parse(octets: &[u8]) -> Result<Pppoe, Error> {
-        let header = octets.first_chunk().map(Header::of);
-        let header = header.ok_or(cut(Layer::Pppoe, octets, Header::LENGTH))?;
-        header.check_version()?;
-        Ok(Pppoe { code: header.code(), session: header.session(), payload_length: header.length() })
-    }
-}
-
-impl Emit for Pppoe {
-    fn length(&self) -> usize {
-        Header::LENGTH
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets = place(Layer::Pppoe, Header::LENGTH, buffer)?.put(&[0x11, self.code.0]);
-        Ok(octets.u16(self.session).u16(self.payload_length).length())
+fields! {
+    /// PPPoE header (RFC 2516 section 4), version 1, type 1. View: [`crate::pppoe::Header`].
+    Pppoe: Layer::Pppoe, 6, behind [0x11] {
+        code: Code,
+        session: u16,
+        /// Bytes behind this header that belong to the packet.
+        payload_length: u16,
     }
 }
 
@@ -41,10 +21,10 @@ impl Emit for Pppoe {
 pub type PppoeTag<'a> = Tag<'a>;
 
 impl<'a> Tag<'a> {
-    /// Reads the tag at the start of `octets` and gives it with its length. `None` at End-Of-List and at
+    /// Reads the tag at the start of `bytes` and gives it with its length. `None` at End-Of-List and at
     /// the end. Errors: as [`tags`].
-    pub fn parse(octets: &'a [u8]) -> Result<Option<Tag<'a>>, Error> {
-        tags(octets).next().transpose()
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<Tag<'a>>, Error> {
+        tags(bytes).next().transpose()
     }
 }
 
@@ -55,8 +35,8 @@ impl Emit for Tag<'_> {
 
     fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         fits(Layer::PppoeTag, Field::Length, self.value.len(), MAX_U16)?;
-        let octets = place(Layer::PppoeTag, self.length(), buffer)?.u16(self.kind.0);
-        Ok(octets.u16(self.value.len() as u16).put(self.value).length())
+        let bytes = place(Layer::PppoeTag, self.length(), buffer)?.u16(self.kind.0);
+        Ok(bytes.u16(self.value.len() as u16).put(self.value).length())
     }
 }
 
@@ -126,35 +106,19 @@ impl Emit for LineIdentification<'_> {
         for (_, value) in self.sub_options() {
             fits(Layer::PppoeTag, Field::Option, value.len(), LineIdentification::MAX_ID)?;
         }
-        let octets = place(Layer::PppoeTag, self.length(), buffer)?.u16(TagType::VENDOR_SPECIFIC.0);
-        let octets = octets.u16((self.length() - Tag::HEADER_LENGTH) as u16).u32(BROADBAND_FORUM);
+        let bytes = place(Layer::PppoeTag, self.length(), buffer)?.u16(TagType::VENDOR_SPECIFIC.0);
+        let bytes = bytes.u16((self.length() - Tag::HEADER_LENGTH) as u16).u32(BROADBAND_FORUM);
         Ok(self
             .sub_options()
-            .fold(octets, |octets, (kind, value)| octets.put(&[kind, value.len() as u8]).put(value))
+            .fold(bytes, |bytes, (kind, value)| bytes.put(&[kind, value.len() as u8]).put(value))
             .length())
     }
 }
 
-/// The PPP protocol field, two bytes, which is how PPPoE wants it (RFC 2516 section 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ppp {
-    pub protocol: PppProtocol,
-}
-
-impl Ppp {
-    /// Reads the field at the start of `octets`. Errors: as [`ppp::protocol`] with compression forbidden.
-    pub fn parse(octets: &[u8]) -> Result<Ppp, Error> {
-        ppp::protocol(octets, Compression::Forbidden).map(|(protocol, _)| Ppp { protocol })
-    }
-}
-
-impl Emit for Ppp {
-    fn length(&self) -> usize {
-        2
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        Ok(place(Layer::Ppp, 2, buffer)?.u16(self.protocol.0).length())
+fields! {
+    /// The PPP protocol field, two bytes, which is how PPPoE wants it (RFC 2516 section 7).
+    Ppp: Layer::Ppp, 2 {
+        protocol: PppProtocol,
     }
 }
 
@@ -168,14 +132,14 @@ pub struct ControlPacket<'a> {
 }
 
 impl<'a> ControlPacket<'a> {
-    /// Reads the packet at the start of `octets`; bytes behind its length are padding. Errors: not whole,
-    /// a length below four or beyond `octets`.
-    pub fn parse(octets: &'a [u8]) -> Result<ControlPacket<'a>, Error> {
-        let header = octets.first_chunk().map(ControlHeader::of);
-        let header = header.ok_or(cut(Layer::PppControl, octets, ControlHeader::LENGTH))?;
-        header.check(octets.len())?;
+    /// Reads the packet at the start of `bytes`; bytes behind its length are padding. Errors: not whole,
+    /// a length below four or beyond `bytes`.
+    pub fn parse(bytes: &'a [u8]) -> Result<ControlPacket<'a>, Error> {
+        let cut = Error::new(Layer::PppControl, Field::Header, Rule::Cut, bytes.len(), ControlHeader::LENGTH);
+        let header = bytes.first_chunk().map(ControlHeader::of).ok_or(cut)?;
+        header.check(bytes.len())?;
         let length = usize::from(header.length());
-        let data = octets.get(ControlHeader::LENGTH..length).unwrap_or_default();
+        let data = bytes.get(ControlHeader::LENGTH..length).unwrap_or_default();
         Ok(ControlPacket { code: header.code(), identifier: header.identifier(), data })
     }
 }
@@ -187,7 +151,7 @@ impl Emit for ControlPacket<'_> {
 
     fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         fits(Layer::PppControl, Field::Length, self.length(), MAX_U16)?;
-        let octets = place(Layer::PppControl, self.length(), buffer)?.put(&[self.code, self.identifier]);
-        Ok(octets.u16(self.length() as u16).put(self.data).length())
+        let bytes = place(Layer::PppControl, self.length(), buffer)?.put(&[self.code, self.identifier]);
+        Ok(bytes.u16(self.length() as u16).put(self.data).length())
     }
 }

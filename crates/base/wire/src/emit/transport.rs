@@ -1,8 +1,8 @@
 //! Representations of TCP, UDP, SCTP, ICMP and ICMPv6 headers. Their checksums cover the payload:
 //! [`super::checksum::fill`] completes them.
 
-use super::{Emit, EmitError, cut, fits, multiple, place};
-use crate::error::{Error, Field, Layer};
+use super::{Emit, EmitError, fits, multiple, place};
+use crate::error::{Field, Layer};
 use crate::transport;
 
 /// TCP header with options (RFC 9293 section 3.1). View: [`transport::Tcp`].
@@ -21,7 +21,7 @@ pub struct Tcp<'a> {
     pub options: &'a [u8],
 }
 
-impl<'a> Tcp<'a> {
+impl Tcp<'_> {
     /// The most option bytes: the data offset counts 15 words.
     pub const MAX_OPTIONS: usize = 40;
     pub const FIN: u8 = 0x01;
@@ -29,28 +29,6 @@ impl<'a> Tcp<'a> {
     pub const RST: u8 = 0x04;
     pub const PSH: u8 = 0x08;
     pub const ACK: u8 = 0x10;
-
-    /// Reads the header at the start of `octets`, the whole segment. Errors: not whole, a data offset below
-    /// five or beyond the segment. The four reserved bits are not kept.
-    pub fn parse(octets: &'a [u8]) -> Result<Tcp<'a>, Error> {
-        let header = transport::Tcp::of(octets.first_chunk().ok_or(cut(
-            Layer::Tcp,
-            octets,
-            transport::Tcp::LENGTH,
-        ))?);
-        header.check(octets.len())?;
-        Ok(Tcp {
-            source_port: header.source_port(),
-            destination_port: header.destination_port(),
-            sequence: header.sequence(),
-            acknowledgment: header.acknowledgment(),
-            flags: header.flags(),
-            window: header.window(),
-            checksum: header.checksum(),
-            urgent: header.urgent(),
-            options: octets.get(transport::Tcp::LENGTH..header.header_length()).unwrap_or_default(),
-        })
-    }
 }
 
 impl Emit for Tcp<'_> {
@@ -61,11 +39,11 @@ impl Emit for Tcp<'_> {
     fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         multiple(Layer::Tcp, Field::Option, self.options.len(), 0, 4)?;
         fits(Layer::Tcp, Field::Option, self.options.len(), Tcp::MAX_OPTIONS)?;
-        let octets =
+        let bytes =
             place(Layer::Tcp, self.length(), buffer)?.u16(self.source_port).u16(self.destination_port);
-        let octets = octets.u32(self.sequence).u32(self.acknowledgment);
-        let octets = octets.put(&[(self.length() / 4) as u8 * 16, self.flags]).u16(self.window);
-        Ok(octets.u16(self.checksum).u16(self.urgent).put(self.options).length())
+        let bytes = bytes.u32(self.sequence).u32(self.acknowledgment);
+        let bytes = bytes.put(&[(self.length() / 4) as u8 * 16, self.flags]).u16(self.window);
+        Ok(bytes.u16(self.checksum).u16(self.urgent).put(self.options).length())
     }
 }
 
@@ -75,7 +53,7 @@ fields! {
     Udp: Layer::Udp, 8 {
         source_port: u16,
         destination_port: u16,
-        /// Bytes of header and data; zero in a jumbogram. The caller compares it ([`transport::Udp::check`]).
+        /// Bytes of header and data; zero in a jumbogram.
         length: u16,
         checksum: u16,
     }

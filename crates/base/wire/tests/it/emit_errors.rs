@@ -21,33 +21,33 @@ fn every_header(check: &mut dyn FnMut(&dyn Emit, Layer, Parse)) {
     let tag = PppoeTag { kind: TagType::AC_NAME, value: b"name" };
     let next_header = IpProtocol::UDP;
     let arp = Arp { operation: 1, sender: MAC_A, sender_ip: V4_A, target: MAC_B, target_ip: V4_B };
-    check!(Ethernet Ethernet: Ethernet { destination: MAC_A, source: MAC_B, ethertype: EtherType::IPV4 });
+    check(&Ethernet { destination: MAC_A, source: MAC_B, ethertype: EtherType::IPV4 }, Layer::Ethernet, None);
     check(&arp, Layer::Ethernet, None);
-    check!(Vlan VlanTag: VlanTag { tci: Tci(1), ethertype: EtherType::IPV4 });
-    check!(Llc Llc: Llc { dsap: 1, ssap: 2, control: 3 });
-    check!(Llc Snap: Snap { oui: [1; 3], protocol: EtherType::IPV4 });
-    check!(Mpls Mpls: Mpls { label: 16, traffic_class: 0, bottom: true, ttl: 64 });
-    check!(LinuxCooked LinuxCooked: COOKED);
-    check!(LinuxCooked LinuxCooked2: COOKED_2);
-    check!(Pppoe Pppoe: Pppoe { code: Code::SESSION, session: 1, payload_length: 0 });
+    check(&VlanTag { tci: Tci(1), ethertype: EtherType::IPV4 }, Layer::Vlan, None);
+    check(&Llc { dsap: 1, ssap: 2, control: 3 }, Layer::Llc, None);
+    check(&Snap { oui: [1; 3], protocol: EtherType::IPV4 }, Layer::Llc, None);
+    check(&Mpls { label: 16, traffic_class: 0, bottom: true, ttl: 64 }, Layer::Mpls, None);
+    check(&COOKED, Layer::LinuxCooked, None);
+    check(&COOKED_2, Layer::LinuxCooked, None);
+    check(&Pppoe { code: Code::SESSION, session: 1, payload_length: 0 }, Layer::Pppoe, None);
     check(&tag, Layer::PppoeTag, None);
     check(&PppoeTags(&[tag, tag]), Layer::PppoeTag, None);
     check(&LineIdentification { circuit: b"circuit", remote: b"remote" }, Layer::PppoeTag, None);
-    check!(Ppp Ppp: Ppp { protocol: PppProtocol::IPV4 });
+    check(&Ppp { protocol: PppProtocol::IPV4 }, Layer::Ppp, None);
     check!(PppControl ControlPacket: ControlPacket { code: 1, identifier: 2, data: &[1, 2, 3] });
-    check!(Ipv4 Ipv4: Ipv4 { options: &[1; 8], ..ipv4(next_header) });
-    check!(Ipv6 Ipv6: ipv6(next_header));
+    check(&Ipv4 { options: &[1; 8], ..ipv4(next_header) }, Layer::Ipv4, None);
+    check(&ipv6(next_header), Layer::Ipv6, None);
     check!(HopByHop HopByHop: HopByHop { next_header, options: &[0; 14] });
     check!(DestinationOptions DestinationOptions: DestinationOptions { next_header, options: &PADDING });
     check!(Routing Routing: Routing { next_header, routing_type: 0, segments_left: 1, data: &[7; 20] });
     check!(Fragment Fragment: Fragment { next_header, offset: 1, more: true, identification: 1 });
     check!(Authentication Authentication:
         Authentication { next_header, spi: 1, sequence: 1, icv: &[1; 12] });
-    check!(Tcp Tcp: Tcp { options: &[1; 12], ..tcp() });
-    check!(Udp Udp: udp());
-    check!(Sctp Sctp: Sctp::default());
-    check!(Icmp Icmp: Icmp::default());
-    check!(Icmpv6 Icmpv6: Icmpv6::default());
+    check(&Tcp { options: &[1; 12], ..tcp() }, Layer::Tcp, None);
+    check(&udp(), Layer::Udp, None);
+    check(&Sctp::default(), Layer::Sctp, None);
+    check(&Icmp::default(), Layer::Icmp, None);
+    check(&Icmpv6::default(), Layer::Icmpv6, None);
 }
 
 #[test]

@@ -161,15 +161,7 @@ pub fn ipv4(protocol: IpProtocol) -> Ipv4<'static> {
 }
 
 pub fn ipv6(next_header: IpProtocol) -> Ipv6 {
-    Ipv6 {
-        traffic_class: 0,
-        flow_label: 0,
-        payload_length: 0,
-        next_header,
-        hop_limit: 64,
-        source: V6_A,
-        destination: V6_B,
-    }
+    Ipv6::new(next_header, V6_A, V6_B, 0)
 }
 
 pub const COOKED: LinuxCooked =

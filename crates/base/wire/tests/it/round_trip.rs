@@ -1,4 +1,4 @@
-//! What a representation emits parses back to the same representation, for any value of any field.
+//! What a representation emits is read back as it was, for any value of any field.
 
 use crate::frames;
 
@@ -6,11 +6,11 @@ use crate::frames::bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rxlane_wire::emit::*;
-use rxlane_wire::ethernet::{EtherType, MacAddress};
-use rxlane_wire::ppp::PppProtocol;
+use rxlane_wire::ethernet::{self, EtherType, MacAddress};
+use rxlane_wire::ppp::{self, Compression, PppProtocol};
 use rxlane_wire::pppoe::{self, Code, TagType};
 use rxlane_wire::vlan::Tci;
-use rxlane_wire::{IpProtocol, IpVersion, Link, Word, dissect, ipv4};
+use rxlane_wire::{IpProtocol, IpVersion, Link, Word, dissect, ipv4, ipv6, mpls, transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 prop_compose! {
@@ -50,37 +50,36 @@ macro_rules! comes_back {
     };
 }
 
-proptest! {
-    /// Of headers of nothing but fields every value of every byte is legal.
-    #[test]
-    fn fields(input in vec(any::<u8>(), 20)) {
-        macro_rules! any_bytes_come_back {
-            ($($header:ident)*) => {$(
-                let header = $header::parse(&input).unwrap();
-                prop_assert_eq!(bytes(&header), &input[..$header::LENGTH]);
-            )*};
-        }
-        any_bytes_come_back!(Ethernet VlanTag Llc LinuxCooked LinuxCooked2 Udp Sctp Icmp Icmpv6);
-        let udp = Udp::parse(&input).unwrap();
-        prop_assert_eq!(&udp.length.to_be_bytes()[..], &input[4..6]);
-        let Tci(tci) = VlanTag::parse(&input).unwrap().tci;
-        prop_assert_eq!(Tci::new(Tci(tci).pcp(), Tci(tci).dei(), Tci(tci).vid()), Tci(tci));
-    }
+/// Holds the fields of a view to those of the representation.
+macro_rules! agree {
+    ($view:ident, $header:ident: $($field:ident)*) => {
+        $(prop_assert_eq!($view.$field(), $header.$field);)*
+    };
+}
 
+proptest! {
     #[test]
     fn link_headers(
-        oui in any::<[u8; 3]>(), (code, traffic_class, ttl) in (any::<u8>(), 0u8..8, any::<u8>()),
+        (destination, source, ethertype) in (mac(), mac(), any::<u16>().prop_map(EtherType)),
+        (code, traffic_class, ttl) in (any::<u8>(), 0u8..8, any::<u8>()),
         (label, bottom) in (0u32..1 << 20, any::<bool>()),
         (session, payload_length, number) in any::<(u16, u16, u16)>(),
-        (sender, target) in (mac(), mac()), (sender_ip, target_ip) in any::<(Ipv4Addr, Ipv4Addr)>(),
     ) {
-        comes_back!(Snap: Snap { oui, protocol: EtherType(number) });
-        comes_back!(Mpls: Mpls { label, traffic_class, bottom, ttl });
-        let packet = Arp { operation: number, sender, sender_ip, target, target_ip };
-        prop_assert_eq!(Arp::parse(&bytes(&packet)), Some(packet));
-        comes_back!(Pppoe: Pppoe { code: Code(code), session, payload_length });
+        let header = Ethernet { destination, source, ethertype };
+        let written = bytes(&header);
+        let view = ethernet::Header::of(written.first_chunk().unwrap());
+        agree!(view, header: destination source ethertype);
+        let written = bytes(&Mpls { label, traffic_class, bottom, ttl });
+        let view = mpls::Entry::of(*written.first_chunk().unwrap());
+        let fields = (view.label(), view.traffic_class(), view.is_bottom(), view.ttl());
+        prop_assert_eq!(fields, (label, traffic_class, bottom, ttl));
+        let written = bytes(&Pppoe { code: Code(code), session, payload_length });
+        let view = pppoe::Header::of(written.first_chunk().unwrap());
+        prop_assert_eq!((view.code(), view.session(), view.length()), (Code(code), session, payload_length));
+        prop_assert_eq!(view.check_version(), Ok(()));
         // RFC 1661 section 2: the first byte even, the second odd.
-        comes_back!(Ppp: Ppp { protocol: PppProtocol(number & 0xfeff | 1) });
+        let protocol = PppProtocol(number & 0xfeff | 1);
+        prop_assert_eq!(ppp::protocol(&bytes(&Ppp { protocol }), Compression::Forbidden), Ok((protocol, 2)));
     }
 
     #[test]
@@ -126,10 +125,12 @@ proptest! {
             protocol, source, destination, options: &options,
         };
         let written = bytes(&header);
-        prop_assert_eq!(Ipv4::parse(&written), Ok(header));
         prop_assert_eq!(checksum::internet(&written), 0);
         let view = ipv4::Header::of(written.first_chunk().unwrap());
-        prop_assert_eq!(view.header_length(), written.len());
+        prop_assert_eq!((view.check_header(), view.header_length()), (Ok(()), written.len()));
+        agree!(view, header: traffic_class total_length identification dont_fragment more_fragments);
+        agree!(view, header: fragment_offset ttl protocol source destination);
+        prop_assert_eq!(&written[20..], options);
     }
 
     #[test]
@@ -142,8 +143,12 @@ proptest! {
         (offset, more) in (0u16..1 << 13, any::<bool>()),
         (identification, spi, sequence) in any::<(u32, u32, u32)>(),
     ) {
-        comes_back!(Ipv6:
-            Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination });
+        let header =
+            Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination };
+        let written = bytes(&header);
+        let view = ipv6::Header::of(written.first_chunk().unwrap());
+        prop_assert_eq!(view.check_version(), Ok(()));
+        agree!(view, header: traffic_class flow_label payload_length next_header hop_limit source destination);
         comes_back!(HopByHop: HopByHop { next_header, options: &options });
         comes_back!(DestinationOptions: DestinationOptions { next_header, options: &options });
         let data = vec![fill; 4 + 8 * units];
@@ -160,10 +165,15 @@ proptest! {
         (flags, window, checksum, urgent) in any::<(u8, u16, u16, u16)>(),
         options in words(),
     ) {
-        comes_back!(Tcp: Tcp {
+        let header = Tcp {
             source_port, destination_port, sequence, acknowledgment, flags, window, checksum, urgent,
             options: &options,
-        });
+        };
+        let written = bytes(&header);
+        let view = transport::Tcp::of(written.first_chunk().unwrap());
+        prop_assert_eq!((view.check(written.len()), view.header_length()), (Ok(()), written.len()));
+        agree!(view, header: source_port destination_port sequence acknowledgment flags window checksum urgent);
+        prop_assert_eq!(&written[20..], options);
     }
 
     #[test]
@@ -225,6 +235,45 @@ proptest! {
         };
         let text = encapsulation.to_string();
         prop_assert_eq!(text.parse(), Ok(encapsulation), "{}", text);
+    }
+}
+
+#[test]
+fn headers_of_nothing_but_fields_are_written_in_order() {
+    let address = [5, 6, 7, 8, 9, 10, 0, 0];
+    let (tci, ethertype) = (Tci(0x0102), EtherType(0x0304));
+    let (source_port, destination_port, checksum) = (0x0102, 0x0304, 0x0506_0708);
+    let cooked = LinuxCooked { packet_type: 1, hardware: 2, address_length: 6, address, protocol: 0x0b0c };
+    let cooked_2 = LinuxCooked2 {
+        protocol: 1,
+        reserved: 2,
+        interface: 3,
+        hardware: 4,
+        packet_type: 5,
+        address_length: 6,
+        address,
+    };
+    let (sender_ip, target_ip) = ([1, 2, 3, 4].into(), [5, 6, 7, 8].into());
+    let (sender, target) = (MacAddress([9; 6]), MacAddress([10; 6]));
+    let cases: [(&dyn Emit, &[u8]); 9] = [
+        (&VlanTag { tci, ethertype }, &[1, 2, 3, 4]),
+        (&Llc { dsap: 1, ssap: 2, control: 3 }, &[1, 2, 3]),
+        (&Snap { oui: [1, 2, 3], protocol: EtherType(0x0405) }, &[0xaa, 0xaa, 3, 1, 2, 3, 4, 5]),
+        (&cooked, &[0, 1, 0, 2, 0, 6, 5, 6, 7, 8, 9, 10, 0, 0, 11, 12]),
+        (&cooked_2, &[0, 1, 0, 2, 0, 0, 0, 3, 0, 4, 5, 6, 5, 6, 7, 8, 9, 10, 0, 0]),
+        (&Udp { source_port, destination_port, length: 5, checksum: 6 }, &[1, 2, 3, 4, 0, 5, 0, 6]),
+        (
+            &Sctp { source_port, destination_port, verification_tag: 9, checksum },
+            &[1, 2, 3, 4, 0, 0, 0, 9, 5, 6, 7, 8],
+        ),
+        (&Icmp { kind: 1, code: 2, checksum: 0x0304, rest: [5, 6, 7, 8] }, &[1, 2, 3, 4, 5, 6, 7, 8]),
+        (
+            &Arp { operation: 2, sender, sender_ip, target, target_ip },
+            &[0, 1, 8, 0, 6, 4, 0, 2, 9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 10, 10, 10, 10, 10, 10, 5, 6, 7, 8],
+        ),
+    ];
+    for (header, expected) in cases {
+        assert_eq!(bytes(header), expected);
     }
 }
 
