@@ -63,9 +63,9 @@ impl Prefix {
     #[inline]
     pub fn set_session(&mut self, front: &[u8]) -> bool {
         let length = front.len() + BEHIND_LENGTH;
-        for (octets, protocol) in [(&mut self.ipv4, PppProtocol::IPV4), (&mut self.ipv6, PppProtocol::IPV6)] {
+        for (bytes, protocol) in [(&mut self.ipv4, PppProtocol::IPV4), (&mut self.ipv6, PppProtocol::IPV6)] {
             let Some((place, [_, _, high, low])) =
-                octets.get_mut(..length).and_then(|octets| octets.split_last_chunk_mut::<BEHIND_LENGTH>())
+                bytes.get_mut(..length).and_then(|bytes| bytes.split_last_chunk_mut::<BEHIND_LENGTH>())
             else {
                 return false;
             };
@@ -81,14 +81,14 @@ impl Prefix {
     /// nothing.
     #[inline]
     pub fn write(&self, version: IpVersion, packet_length: usize, buffer: &mut [u8]) {
-        let octets = match version {
+        let bytes = match version {
             IpVersion::V4 => &self.ipv4,
             IpVersion::V6 => &self.ipv6,
         };
-        let Some(octets) = octets.get(..self.length).filter(|octets| octets.len() == buffer.len()) else {
+        let Some(bytes) = bytes.get(..self.length).filter(|bytes| bytes.len() == buffer.len()) else {
             return;
         };
-        buffer.copy_from_slice(octets);
+        buffer.copy_from_slice(bytes);
         if self.has_pppoe
             && let Some((_, [high, low, _, _])) = buffer.split_last_chunk_mut::<BEHIND_LENGTH>()
         {
@@ -113,9 +113,9 @@ mod tests {
             assert_eq!((set.length(), set.longest_packet()), (made.length(), made.longest_packet()));
             for (version, length) in [(IpVersion::V4, 20), (IpVersion::V6, 65_533)] {
                 let written = [&set, &made].map(|prefix| {
-                    let mut octets = vec![0; prefix.length()];
-                    prefix.write(version, length, &mut octets);
-                    octets
+                    let mut bytes = vec![0; prefix.length()];
+                    prefix.write(version, length, &mut bytes);
+                    bytes
                 });
                 assert_eq!(written[0], written[1], "{text}");
             }

@@ -42,8 +42,8 @@ impl NetHeader {
     pub const ECN: u8 = 0x80;
 
     /// Of ten bytes.
-    pub const fn parse(octets: &[u8; NetHeader::LENGTH]) -> NetHeader {
-        let [flags, gso_type, a, b, c, d, e, f, g, h] = *octets;
+    pub const fn parse(bytes: &[u8; NetHeader::LENGTH]) -> NetHeader {
+        let [flags, gso_type, a, b, c, d, e, f, g, h] = *bytes;
         NetHeader {
             flags,
             gso_type,

@@ -138,11 +138,11 @@ impl Generator {
         self.frames += 1;
         let written = self.write(event, number, size);
         let (place, flow) = written.expect("room for every header was made");
-        let octets = match place {
+        let bytes = match place {
             Place::Buffer(range) => &self.buffer[range],
             Place::Aside(length) => &self.aside[..length],
         };
-        Frame { timestamp_ns, bytes: octets, flow }
+        Frame { timestamp_ns, bytes, flow }
     }
 
     fn write(&mut self, event: u32, number: u32, size: u16) -> Result<(Place, Option<u32>), EmitError> {
@@ -317,29 +317,21 @@ impl Ip<'_> {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let part = self.part.unwrap_or(Part { offset: 0, more: false });
                 let header = emit::Ipv4 {
-                    traffic_class: 0,
-                    total_length: packet as u16,
                     identification: self.identification as u16,
                     dont_fragment: self.part.is_none(),
                     more_fragments: part.more,
                     fragment_offset: part.offset,
                     ttl: TTL,
-                    protocol: flow.protocol,
-                    source,
-                    destination,
-                    options: &[],
+                    ..emit::Ipv4::new(flow.protocol, source, destination, packet as u16)
                 };
                 header.emit(&mut buffer[at..])?
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let protocol = if self.part.is_some() { IpProtocol::FRAGMENT } else { flow.protocol };
                 let header = emit::Ipv6 {
-                    traffic_class: 0,
                     flow_label: flow.random & 0xf_ffff,
-                    payload_length: (packet - 40) as u16,
-                    next_header: if self.part.is_some() { IpProtocol::FRAGMENT } else { flow.protocol },
                     hop_limit: TTL,
-                    source,
-                    destination,
+                    ..emit::Ipv6::new(protocol, source, destination, (packet - 40) as u16)
                 };
                 let length = header.emit(&mut buffer[at..])?;
                 match self.part {

@@ -60,7 +60,7 @@ impl FromStr for Address {
         let local: IpAddr = address.parse().map_err(|_| wrong())?;
         let all = if local.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
-            Some(bits) if bits.bytes().all(|octet| octet.is_ascii_digit()) => {
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 bits.parse().ok().filter(|bits| *bits <= all).ok_or_else(wrong)?
             }
             Some(_) => return Err(wrong()),
@@ -92,7 +92,7 @@ pub fn remove_address(index: u32, address: &Address) -> Result<(), Refusal> {
 
 /// The name of the interface that has an address.
 pub fn interface_with(address: IpAddr) -> Option<String> {
-    let wanted = octets(address);
+    let wanted = address_bytes(address);
     let every = Message::new(RTM_GETADDR, &[family(address), 0, 0, 0, 0, 0, 0, 0]);
     let found = Netlink::route().ok()?.dump(&every).ok()?;
     let has_it = |found: &&Vec<u8>| {
@@ -111,15 +111,15 @@ fn ifaddr(kind: u16, index: u32, address: &Address) -> Message {
     // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
     let [a, b, c, d] = index.to_ne_bytes();
     Message::new(kind, &[family(address.local), address.prefix, 0, 0, a, b, c, d])
-        .with(IFA_LOCAL, &octets(address.local))
-        .with(IFA_ADDRESS, &octets(address.peer.unwrap_or(address.local)))
+        .with(IFA_LOCAL, &address_bytes(address.local))
+        .with(IFA_ADDRESS, &address_bytes(address.peer.unwrap_or(address.local)))
 }
 
 pub(super) fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { libc::AF_INET as u8 } else { libc::AF_INET6 as u8 }
 }
 
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+pub(super) fn address_bytes(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),

@@ -1,6 +1,6 @@
 //! Routes through interfaces without a next hop.
 
-use super::address::{family, octets};
+use super::address::{address_bytes, family};
 use super::{Attributes, Message, Netlink, Refusal, add, get, set};
 use libc::{
     RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PRIORITY,
@@ -50,7 +50,7 @@ pub fn route_of(address: IpAddr) -> Result<(u8, u32), Refusal> {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let flags = RTM_F_FIB_MATCH.to_ne_bytes();
     let structure = [&[family(address), bits, 0, 0, 0, 0, 0, 0][..], &flags].concat();
-    let found = get(&Message::new(RTM_GETROUTE, &structure).with(RTA_DST, &octets(address)))?;
+    let found = get(&Message::new(RTM_GETROUTE, &structure).with(RTA_DST, &address_bytes(address)))?;
     let interface = Attributes::behind(RTMSG, &found).u32(RTA_OIF);
     Ok((found.get(1).copied().unwrap_or_default(), interface.unwrap_or_default()))
 }
@@ -100,7 +100,7 @@ fn rtmsg(kind: u16, route: &Route) -> Message {
     let structure = [family, bits, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, scope, RTN_UNICAST, 0, 0, 0, 0];
     let message = Message::new(kind, &structure);
     let message = match route.destination {
-        Some((address, _)) => message.with(RTA_DST, &octets(address)),
+        Some((address, _)) => message.with(RTA_DST, &address_bytes(address)),
         None => message,
     };
     message.with(RTA_OIF, &route.interface.to_ne_bytes()).with(RTA_PRIORITY, &route.metric.to_ne_bytes())

@@ -23,8 +23,8 @@ pub fn attach(device: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<()> 
     let mut request: libc::ifreq = unsafe { zeroed() };
     // The last byte stays zero.
     let room = libc::IFNAMSIZ - 1;
-    for (place, octet) in request.ifr_name.iter_mut().zip(name.bytes().take(room)) {
-        *place = octet as libc::c_char;
+    for (place, byte) in request.ifr_name.iter_mut().zip(name.bytes().take(room)) {
+        *place = byte as libc::c_char;
     }
     let mut flags = libc::IFF_NO_PI;
     flags |= match kind.form {

@@ -40,14 +40,14 @@ impl Sum {
     /// The sum of bytes that start at an even place of what is summed; a last odd one counts as if a zero byte
     /// followed (RFC 1071 section 1).
     #[inline]
-    pub fn of(octets: &[u8]) -> Sum {
-        Sum(path::sum(octets))
+    pub fn of(bytes: &[u8]) -> Sum {
+        Sum(path::sum(bytes))
     }
 
     /// The same by a path of one's own choice, for tests and comparisons. Error: this processor lacks what the path
     /// needs.
-    pub fn by_path(path: Path, octets: &[u8]) -> Result<Sum, PathUnavailable> {
-        path.sum(octets).map(Sum)
+    pub fn by_path(path: Path, bytes: &[u8]) -> Result<Sum, PathUnavailable> {
+        path.sum(bytes).map(Sum)
     }
 
     /// The sum of one 16-bit word, host order.
@@ -116,8 +116,8 @@ impl Sum {
     }
 }
 
-/// The internet checksum of `octets`, host order. Zero if they contain a right one.
+/// The internet checksum of `bytes`, host order. Zero if they contain a right one.
 #[inline]
-pub fn internet(octets: &[u8]) -> u16 {
-    Sum::of(octets).checksum()
+pub fn internet(bytes: &[u8]) -> u16 {
+    Sum::of(bytes).checksum()
 }

@@ -37,11 +37,11 @@ impl Path {
         }
     }
 
-    pub(super) fn sum(self, octets: &[u8]) -> Result<u64, PathUnavailable> {
+    pub(super) fn sum(self, bytes: &[u8]) -> Result<u64, PathUnavailable> {
         let sum = match self {
-            Path::Portable => Some(portable::sum(octets)),
-            Path::Avx2 => simd::avx2(octets),
-            Path::Avx512 => simd::avx512(octets),
+            Path::Portable => Some(portable::sum(bytes)),
+            Path::Avx2 => simd::avx2(bytes),
+            Path::Avx512 => simd::avx512(bytes),
         };
         sum.ok_or(PathUnavailable { path: self })
     }
@@ -70,12 +70,12 @@ const VECTORS_FROM: usize = 96;
 
 /// The sum by the fastest path for this length.
 #[inline]
-pub(super) fn sum(octets: &[u8]) -> u64 {
-    if octets.len() < VECTORS_FROM { portable::sum(octets) } else { long(octets) }
+pub(super) fn sum(bytes: &[u8]) -> u64 {
+    if bytes.len() < VECTORS_FROM { portable::sum(bytes) } else { long(bytes) }
 }
 
 /// Not inlined: callers with short bytes should not carry it.
 #[inline(never)]
-fn long(octets: &[u8]) -> u64 {
-    simd::avx512(octets).or_else(|| simd::avx2(octets)).unwrap_or_else(|| portable::sum(octets))
+fn long(bytes: &[u8]) -> u64 {
+    simd::avx512(bytes).or_else(|| simd::avx2(bytes)).unwrap_or_else(|| portable::sum(bytes))
 }

@@ -1,13 +1,13 @@
 //! The sum on any processor.
 
-/// The sum of `octets` as words of memory order, not folded.
+/// The sum of `bytes` as words of memory order, not folded.
 ///
 /// 64-bit words are added without their carries, and their upper halves again by themselves: what the upper halves
 /// make of the first sum is then known and taken off. Three operations a word, none of which waits for a carry, so
 /// that compilers make vectors of it.
 #[inline]
-pub(crate) fn sum(octets: &[u8]) -> u64 {
-    let (words, rest) = octets.as_chunks::<8>();
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
     let (mut all, mut upper) = (0_u64, 0_u64);
     for word in words {
         let word = u64::from_ne_bytes(*word);
@@ -26,8 +26,8 @@ const fn halves(all: u64, upper: u64) -> u64 {
 
 /// The sum of fewer than eight bytes.
 #[inline(always)]
-fn last(octets: &[u8]) -> u64 {
-    let (fours, rest) = octets.as_chunks::<4>();
+fn last(bytes: &[u8]) -> u64 {
+    let (fours, rest) = bytes.as_chunks::<4>();
     let (twos, rest) = rest.as_chunks::<2>();
     let mut sum = 0;
     if let [four] = fours {

@@ -72,18 +72,18 @@ pub fn verify(frame: &[u8]) -> Verified {
     let (Some(flow), Some(network), None) = (seen.flow(), seen.network_offset(), seen.error()) else {
         return Verified::UNKNOWN;
     };
-    let octets = frame.get(network..).unwrap_or_default();
+    let bytes = frame.get(network..).unwrap_or_default();
     let (header, packet) = match flow.version() {
         IpVersion::V4 => {
-            let Some(fixed) = octets.first_chunk().map(ipv4::Header::of) else { return Verified::UNKNOWN };
-            let right = octets.get(..fixed.header_length()).is_some_and(verify_ipv4_header);
+            let Some(fixed) = bytes.first_chunk().map(ipv4::Header::of) else { return Verified::UNKNOWN };
+            let right = bytes.get(..fixed.header_length()).is_some_and(verify_ipv4_header);
             let header = if right { Verdict::Right } else { Verdict::Wrong };
-            (header, fixed.check_length(octets.len()).ok().and_then(|length| octets.get(..length)))
+            (header, fixed.check_length(bytes.len()).ok().and_then(|length| bytes.get(..length)))
         }
         IpVersion::V6 => {
-            let Some(fixed) = octets.first_chunk().map(ipv6::Header::of) else { return Verified::UNKNOWN };
+            let Some(fixed) = bytes.first_chunk().map(ipv6::Header::of) else { return Verified::UNKNOWN };
             let length = ipv6::Header::LENGTH + usize::from(fixed.payload_length());
-            (Verdict::Unknown, octets.get(..length))
+            (Verdict::Unknown, bytes.get(..length))
         }
     };
     let transport_at = seen.transport_offset().and_then(|at| at.checked_sub(network));

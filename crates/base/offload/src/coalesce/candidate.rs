@@ -1,7 +1,7 @@
 //! What a received frame is to coalescing.
 
 use crate::checksum::{Sum, verify_ipv4_header};
-use crate::segment::{CWR, TCP_CHECKSUM, Transport, UDP_CHECKSUM, octets, word};
+use crate::segment::{CWR, TCP_CHECKSUM, Transport, UDP_CHECKSUM, bytes_at, word};
 use wire::emit::Tcp;
 use wire::error::Layer;
 use wire::extension::Kind;
@@ -102,7 +102,7 @@ impl<'f> Candidate<'f> {
             network_header,
             transport_header,
             payload,
-            sequence: u32::from_be_bytes(octets(transport_header, 4)),
+            sequence: u32::from_be_bytes(bytes_at(transport_header, 4)),
             flags: if transport == Transport::Tcp { word(transport_header, 12) } else { 0 },
         };
         candidate.is_sound().then_some(candidate)
@@ -182,7 +182,7 @@ pub(super) fn pseudo_header(
 
 /// What the table knows a flow by: the words of its key, and what tells its link from others.
 pub(super) fn flow_words(flow: &FlowKey, seen: &Dissection, frame: &[u8]) -> [u64; 6] {
-    let [a, b, c, d, e] = key_words(flow);
+    let [a, b, c, d, e] = flow.words();
     let tags = seen.tag_bytes(frame).chunks(4);
     let tags = tags.fold(0_u64, |all, tag| all << 12 ^ u64::from(word(tag, 0) & 0x0fff));
     let session = seen.pppoe().map_or(0, |pppoe| u64::from(pppoe.session) << 1 | 1);
@@ -193,16 +193,8 @@ pub(super) fn flow_words(flow: &FlowKey, seen: &Dissection, frame: &[u8]) -> [u6
 pub(super) fn address_words(flow: &FlowKey) -> [u64; 4] {
     let length = flow.addresses().len();
     let mut words = [0; 4];
-    for (word, octets) in words.iter_mut().zip(flow.addresses().as_chunks::<8>().0) {
-        *word = u64::from_ne_bytes(*octets) ^ length as u64;
-    }
-    words
-}
-
-fn key_words(flow: &FlowKey) -> [u64; 5] {
-    let mut words = [0; 5];
-    for (word, octets) in words.iter_mut().zip(flow.bytes().as_chunks::<8>().0) {
-        *word = u64::from_ne_bytes(*octets);
+    for (word, bytes) in words.iter_mut().zip(flow.addresses().as_chunks::<8>().0) {
+        *word = u64::from_ne_bytes(*bytes) ^ length as u64;
     }
     words
 }

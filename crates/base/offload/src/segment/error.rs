@@ -13,8 +13,8 @@ pub enum SegmentError {
     Header(#[from] wire::Error),
     #[error("virtio header: {0}")]
     Partial(#[from] PartialError),
-    #[error("an IP packet of {octets} bytes, where the encapsulation can count {most}")]
-    TooLong { octets: usize, most: usize },
+    #[error("an IP packet of {bytes} bytes, where the encapsulation can count {most}")]
+    TooLong { bytes: usize, most: usize },
     #[error("virtio header: type {found:#04x} is not segmented here")]
     GsoType { found: u8 },
     #[error("virtio header: a super-packet with segments of 0 bytes")]

@@ -86,7 +86,7 @@ fn check_checksum(header: &NetHeader, transport: Transport, at: usize) -> Result
 
 /// The IP version of a packet, from its first four bits.
 pub(super) fn version(packet: &[u8]) -> Result<IpVersion, wire::Error> {
-    match packet.first().map(|octet| octet >> 4) {
+    match packet.first().map(|byte| byte >> 4) {
         Some(4) => Ok(IpVersion::V4),
         Some(6) => Ok(IpVersion::V6),
         Some(found) => Err(Error::new(Layer::Ip, Field::Version, Rule::Undefined, usize::from(found), 0)),

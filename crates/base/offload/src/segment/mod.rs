@@ -133,7 +133,7 @@ impl<'p> Segments<'p> {
         let version = layout::version(packet)?;
         if !header.is_super_packet() {
             if packet.len() > prefix.longest_packet() {
-                return Err(SegmentError::TooLong { octets: packet.len(), most: prefix.longest_packet() });
+                return Err(SegmentError::TooLong { bytes: packet.len(), most: prefix.longest_packet() });
             }
             if header.gso_type != NetHeader::NONE {
                 return Err(SegmentError::GsoType { found: header.gso_type });
@@ -145,7 +145,7 @@ impl<'p> Segments<'p> {
         let payload = packet.len() - layout.length;
         let longest = layout.length + payload.min(parts.size);
         if longest > prefix.longest_packet() {
-            return Err(SegmentError::TooLong { octets: longest, most: prefix.longest_packet() });
+            return Err(SegmentError::TooLong { bytes: longest, most: prefix.longest_packet() });
         }
         let left = payload.div_ceil(parts.size).max(1);
         Ok(Segments { prefix, packet, version, parts: Some(parts), at: layout.length, left })
@@ -212,7 +212,7 @@ impl Parts {
         let transport = transport.get(..layout.length - layout.network_length).unwrap_or_default();
         let is_v4 = layout.version == IpVersion::V4;
         let (sequence, flags) = match layout.transport {
-            Transport::Tcp => (u32::from_be_bytes(octets(transport, 4)), word(transport, 12)),
+            Transport::Tcp => (u32::from_be_bytes(bytes_at(transport, 4)), word(transport, 12)),
             Transport::Udp => (0, 0),
         };
         Parts {
@@ -292,13 +292,13 @@ fn without(header: &[u8], places: &[usize], length: usize) -> Sum {
 
 /// The bytes at `at`; zeros where there are none.
 #[inline(always)]
-pub(crate) fn octets<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
+pub(crate) fn bytes_at<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     header.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
 #[inline(always)]
 pub(crate) fn word(header: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(octets(header, at))
+    u16::from_be_bytes(bytes_at(header, at))
 }
 
 #[inline(always)]

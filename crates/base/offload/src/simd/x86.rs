@@ -15,26 +15,26 @@ pub(crate) fn has_avx512() -> bool {
 
 /// The sum with AVX2; `None` where this processor lacks it.
 #[inline(always)]
-pub(crate) fn avx2(octets: &[u8]) -> Option<u64> {
+pub(crate) fn avx2(bytes: &[u8]) -> Option<u64> {
     // SAFETY: the feature was found.
-    has_avx2().then(|| unsafe { sum_avx2(octets) })
+    has_avx2().then(|| unsafe { sum_avx2(bytes) })
 }
 
 /// The sum with AVX-512; `None` where this processor lacks it.
 #[inline(always)]
-pub(crate) fn avx512(octets: &[u8]) -> Option<u64> {
+pub(crate) fn avx512(bytes: &[u8]) -> Option<u64> {
     // SAFETY: the features were found.
-    has_avx512().then(|| unsafe { sum_avx512(octets) })
+    has_avx512().then(|| unsafe { sum_avx512(bytes) })
 }
 
 /// Chains of additions side by side: one would wait for itself, more take longer to gather than they save.
 const WIDE: usize = 2;
 
 #[target_feature(enable = "avx2")]
-fn sum_avx2(octets: &[u8]) -> u64 {
+fn sum_avx2(bytes: &[u8]) -> u64 {
     let mut all = [_mm256_setzero_si256(); WIDE];
     let mut upper = all;
-    let (blocks, rest) = octets.as_chunks::<{ 32 * WIDE }>();
+    let (blocks, rest) = bytes.as_chunks::<{ 32 * WIDE }>();
     for block in blocks {
         for ((vector, all), upper) in block.as_chunks().0.iter().zip(&mut all).zip(&mut upper) {
             add_256(vector, all, upper);
@@ -56,18 +56,18 @@ fn sum_avx2(octets: &[u8]) -> u64 {
 }
 
 #[target_feature(enable = "avx2")]
-fn add_256(octets: &[u8; 32], all: &mut __m256i, upper: &mut __m256i) {
+fn add_256(bytes: &[u8; 32], all: &mut __m256i, upper: &mut __m256i) {
     // SAFETY: 32 bytes are read where 32 are, at any alignment.
-    let vector = unsafe { _mm256_loadu_si256(octets.as_ptr().cast()) };
+    let vector = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
     *all = _mm256_add_epi64(*all, vector);
     *upper = _mm256_add_epi64(*upper, _mm256_srli_epi64::<32>(vector));
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
-fn sum_avx512(octets: &[u8]) -> u64 {
+fn sum_avx512(bytes: &[u8]) -> u64 {
     let mut all = [_mm512_setzero_si512(); WIDE];
     let mut upper = all;
-    let (blocks, rest) = octets.as_chunks::<{ 64 * WIDE }>();
+    let (blocks, rest) = bytes.as_chunks::<{ 64 * WIDE }>();
     for block in blocks {
         for ((vector, all), upper) in block.as_chunks::<64>().0.iter().zip(&mut all).zip(&mut upper) {
             // SAFETY: 64 bytes are read where 64 are, at any alignment.

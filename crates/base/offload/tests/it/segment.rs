@@ -225,7 +225,7 @@ fn pppoe_counts_no_more_than_it_can() {
     let mut packet = Spec::default().packet(&vec![1; 65534 - 40]);
     let error =
         Segments::new(&prefix(&encapsulation), &NetHeader::default(), &mut packet).expect_err("too long");
-    assert_eq!(error, SegmentError::TooLong { octets: 65534, most: 65533 });
+    assert_eq!(error, SegmentError::TooLong { bytes: 65534, most: 65533 });
     let packet = Spec::default().packet(&vec![1; 65533 - 40]);
     let frames = segments(&prefix(&encapsulation), &NetHeader::default(), &packet, false);
     assert_eq!(frames[0][22..24], [0xff, 0xff]);
