@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// What a data path asks about each frame and each packet. A link has one [`Framing`] for all of them, which costs nothing
-/// to find; a concentrator looks a session up.
+/// to find; a concentrator looks a session up. What has a default is that of a link, which has no owners to account for.
 pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// Whose a frame or packet is.
     type Owner: Copy + Default + fmt::Debug + Send;
@@ -33,24 +33,34 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     ) -> Result<(&'p Prefix, Self::Owner), Dropped>;
 
     /// How far the segments of TCP are lowered, where `all` is what the data path does.
-    fn clamp(&self, all: Option<Clamp>, owner: Self::Owner) -> Option<Clamp>;
+    #[inline]
+    fn clamp(&self, all: Option<Clamp>, _owner: Self::Owner) -> Option<Clamp> {
+        all
+    }
 
     /// The longest packet that goes out to an owner, bytes, where `packet` with this header, or one of its segments, is
     /// longer than that.
-    fn exceeded(&self, owner: Self::Owner, header: &NetHeader, packet: &[u8]) -> Option<usize>;
+    #[inline]
+    fn exceeded(&self, _owner: Self::Owner, _header: &NetHeader, _packet: &[u8]) -> Option<usize> {
+        None
+    }
 
     /// A frame of so many bytes, padding not counted, is about to go to the interface. Told before anybody can have seen it,
     /// so that whoever has, and ends the session, finds it in the account.
-    fn received(&self, owner: Self::Owner, octets: u64);
+    #[inline]
+    fn received(&self, _owner: Self::Owner, _bytes: u64) {}
 
     /// So many frames of so many bytes together are about to go to the parent; told before, as with those received.
-    fn sent(&self, owner: Self::Owner, frames: u64, octets: u64);
+    #[inline]
+    fn sent(&self, _owner: Self::Owner, _frames: u64, _bytes: u64) {}
 
     /// What was told to go to the interface, or to the parent, did not.
-    fn stayed(&self, owner: Self::Owner, is_received: bool, frames: u64, octets: u64);
+    #[inline]
+    fn stayed(&self, _owner: Self::Owner, _is_received: bool, _frames: u64, _bytes: u64) {}
 
     /// So many that were received for an owner went no further; or that were to be sent.
-    fn dropped(&self, owner: Self::Owner, is_received: bool, frames: u64);
+    #[inline]
+    fn dropped(&self, _owner: Self::Owner, _is_received: bool, _frames: u64) {}
 
     /// The longest frames that a parent of this MTU lets out, bytes without FCS.
     fn longest_frame(&self, parent_mtu: u32) -> u32;
@@ -83,27 +93,6 @@ impl Lines for Framing {
     fn outward<'p>(&'p self, _: &[u8], _: &'p mut Prefix) -> Result<(&'p Prefix, ()), Dropped> {
         self.prefix().map(|prefix| (prefix, ())).ok_or(Dropped::TooLong)
     }
-
-    #[inline]
-    fn clamp(&self, all: Option<Clamp>, (): ()) -> Option<Clamp> {
-        all
-    }
-
-    #[inline]
-    fn exceeded(&self, (): (), _: &NetHeader, _: &[u8]) -> Option<usize> {
-        None
-    }
-
-    #[inline]
-    fn received(&self, (): (), _: u64) {}
-
-    #[inline]
-    fn sent(&self, (): (), _: u64, _: u64) {}
-
-    fn stayed(&self, (): (), _: bool, _: u64, _: u64) {}
-
-    #[inline]
-    fn dropped(&self, (): (), _: bool, _: u64) {}
 
     fn longest_frame(&self, parent_mtu: u32) -> u32 {
         crate::frame_size::longest_frame(parent_mtu, self.encapsulation())

@@ -105,7 +105,7 @@ pub struct Running {
     path: Box<dyn DataPath>,
     threads: Workers,
     /// Held as long as the link is up, so that no other has its frames.
-    _claim: UnixDatagram,
+    _claim: Claim,
     line: Line,
     shared: Arc<Shared>,
     watch: Watch,
@@ -195,16 +195,8 @@ impl Running {
         stop: &UnixStream,
         asked: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
-        let try_up = || {
-            let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
-            let asked = match asked {
-                Some((sockets, ask)) => Some((sockets, again(ask)?)),
-                None => None,
-            };
-            Running::try_up(request, again(stop)?, asked)
-        };
         loop {
-            match try_up() {
+            match Running::try_up(request, stop, asked) {
                 Err(error) if error.is_of_another() && until.is_some_and(|until| Instant::now() < until) => {
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -215,10 +207,13 @@ impl Running {
 
     fn try_up(
         request: &Request,
-        stop: UnixStream,
-        asked: Option<(&Instances, UnixStream)>,
+        stop: &UnixStream,
+        asked: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
         check_name(&request.name)?;
+        // The next try takes others.
+        let own = |end: &UnixStream| end.try_clone().map_err(Error::kernel("wait for signals"));
+        let (stop, ask) = (own(stop)?, asked.map(|(_, ask)| own(ask)).transpose()?);
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&request.parent)?;
@@ -229,7 +224,8 @@ impl Running {
             Means::Simple => (vec![Tun::new(&request.name, framing.form())?], Offloads::default()),
             Means::Batch { workers, .. } => Tun::queues(&request.name, framing.form(), workers)?,
         };
-        let claim = claim(&parent, &request.encapsulation.to_string())?;
+        let claim = Claim::new(&parent.name)?;
+        claim.lay(&parent, &request.encapsulation.to_string())?;
         let index = configure(&request.name, request, &framing, mtu)?;
         let paths = paths(request, tuns, offloads, &parent, &framing)?;
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
@@ -264,8 +260,8 @@ impl Running {
         let _ = path.set_carrier(parent.works());
         let needed = needed_mtu(mtu, &request.encapsulation);
         let watch = Watch::new(monitor, parent, index, needed);
-        let serve = |(sockets, ask)| Server::new(sockets, &request.name, Arc::clone(&shared), ask);
-        let server = asked.map(serve).transpose()?;
+        let serve = |((sockets, _), ask)| Server::new(sockets, &request.name, Arc::clone(&shared), ask);
+        let server = asked.zip(ask).map(serve).transpose()?;
         let threads = Workers::start(others).map_err(Error::kernel("start threads"))?;
         Ok(Running { _claim: claim, server, path, threads, line, shared, watch, stop, waiting: Vec::new() })
     }
@@ -411,14 +407,7 @@ pub fn mtu_of(request: &Request, parent: &netlink::Link) -> Result<u32, Error> {
 
 /// Claims frames of a parent for this process, those of an encapsulation or of whatever the word says: two links with the same
 /// would each get all that comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it
-/// ends with the process, however that ends, and no file is left.
-pub(crate) fn claim(parent: &netlink::Link, encapsulation: &str) -> Result<UnixDatagram, Error> {
-    let claim = Claim::new(&parent.name)?;
-    claim.lay(parent, encapsulation)?;
-    Ok(claim.0)
-}
-
-/// A claim that is laid later: it has the descriptor that it takes.
+/// ends with the process, however that ends, and no file is left. It has its descriptor before it is laid.
 #[derive(Debug)]
 pub struct Claim(UnixDatagram);
 
@@ -428,7 +417,6 @@ impl Claim {
         UnixDatagram::unbound().map(Claim).map_err(Error::kernel(format!("claim frames of {parent}")))
     }
 
-    /// See `claim`.
     pub fn lay(&self, parent: &netlink::Link, encapsulation: &str) -> Result<(), Error> {
         // A name has room for 107 bytes, an encapsulation may take more.
         let mut hasher = DefaultHasher::new();

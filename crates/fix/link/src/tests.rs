@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicU32;
 use testkit::allocations::Counting;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
-use wire::emit::{Emit, Ipv4, Ipv6, Tcp};
-use wire::ethernet::MacAddress;
-use wire::{IpProtocol, IpVersion};
+use wire::emit::{Emit, Encapsulation, Ipv4, Ipv6, Tcp};
+use wire::ethernet::{EtherType, MacAddress};
+use wire::{IpProtocol, IpVersion, Vlans};
 
 /// For the tests that nothing is allocated.
 #[global_allocator]
@@ -31,6 +31,19 @@ pub(crate) fn with_pair(mtu: u32, test: impl FnOnce([Link; 2], [MacAddress; 2]) 
         let macs = links.each_ref().map(|link| link.mac.expect("an address"));
         test(links, macs);
     });
+}
+
+pub(crate) fn vlans(text: &str) -> Vlans {
+    let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
+    Vlans::of(encapsulation.tags().iter().copied()).expect("few enough")
+}
+
+/// A frame of [`PEER`], with what stands behind its EtherType.
+pub(crate) fn frame(to: MacAddress, tags: &str, ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let encapsulation: Encapsulation = tags.parse().expect("an encapsulation");
+    let mut head = [0; 64];
+    let length = encapsulation.emit_tagged(to, PEER, EtherType(ethertype), &mut head).expect("room");
+    [&head[..length], payload].concat()
 }
 
 pub(crate) fn framing(link: &str, local: MacAddress) -> Framing {

@@ -1,8 +1,7 @@
 use super::*;
-use crate::tests::{PEER, framing, set_down, with_pair};
+use crate::tests::{PEER, frame, framing, set_down, with_pair};
 use kernel::socket::Transmit;
 use std::time::{Duration, Instant};
-use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
 
 /// Bytes from the EtherType under the tags on.
@@ -13,12 +12,8 @@ const PLAIN: [u8; 48] = {
 };
 
 fn under(tags: &str, rest: &[u8]) -> Vec<u8> {
-    let encapsulation: Encapsulation = tags.parse().expect("an encapsulation");
-    let mut head = [0; 64];
-    let length = encapsulation
-        .emit_tagged(MacAddress::BROADCAST, PEER, wire::ethernet::EtherType(0), &mut head)
-        .expect("room");
-    [&head[..length - 2], rest].concat()
+    let (ethertype, rest) = rest.split_first_chunk().expect("two");
+    frame(MacAddress::BROADCAST, tags, u16::from_be_bytes(*ethertype), rest)
 }
 
 fn next(parent: &mut Parent) -> Option<Vec<u8>> {

@@ -135,12 +135,7 @@ impl fmt::Display for VlanPattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::emit::Encapsulation;
-
-    fn vlans(text: &str) -> Vlans {
-        let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
-        Vlans::of(encapsulation.tags().iter().copied()).expect("few enough")
-    }
+    use crate::tests::vlans;
 
     #[test]
     fn patterns_have_the_lines_that_they_say() {

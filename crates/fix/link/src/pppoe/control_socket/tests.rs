@@ -1,23 +1,9 @@
 use super::*;
-use crate::tests::{PEER, with_pair};
+use crate::tests::{PEER, frame, vlans, with_pair};
 use kernel::socket::Transmit;
 use std::time::{Instant, SystemTime};
-use wire::emit::Encapsulation;
 
 const OTHER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 9]);
-
-fn vlans(text: &str) -> Vlans {
-    let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
-    Vlans::of(encapsulation.tags().iter().copied()).expect("few enough")
-}
-
-fn frame(to: MacAddress, tags: &str, ethertype: u16, payload: &[u8]) -> Vec<u8> {
-    let encapsulation: Encapsulation = tags.parse().expect("an encapsulation");
-    let mut head = [0; 64];
-    let length =
-        encapsulation.emit_tagged(to, PEER, EtherType(ethertype), &mut head).expect("room for the head");
-    [&head[..length], payload].concat()
-}
 
 const PADI: [u8; 10] = [0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0];
 
