@@ -16,7 +16,7 @@
 
 pub mod verdicts;
 
-use super::report::{Figures, Levels, Metric, Report, SCHEMA as SCENARIO};
+use super::report::{Cell, Figures, Levels, Metric, Report, SCHEMA as SCENARIO};
 use super::spread::Spread;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,60 +197,22 @@ fn differences(before: &Report, after: &Report) -> Vec<Difference> {
     of_machine.into_iter().chain(parameters).filter_map(difference).collect()
 }
 
-#[derive(Default)]
-struct Pair<'r> {
-    before: Option<&'r Figures>,
-    after: Option<&'r Figures>,
+/// Each once, in the order in which they were first seen.
+fn distinct<K: Ord + Copy>(names: impl Iterator<Item = K>) -> Vec<K> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// The number of each name, in the order in which they were first seen.
-struct Places<K>(BTreeMap<K, usize>);
-
-impl<K: Ord + Copy> Places<K> {
-    fn of(names: impl Iterator<Item = K>) -> Places<K> {
-        let mut places = Places(BTreeMap::new());
-        for name in names {
-            places.place(name);
-        }
-        places
-    }
-
-    fn place(&mut self, name: K) -> usize {
-        let next = self.0.len();
-        *self.0.entry(name).or_insert(next)
-    }
-
-    fn in_order(&self) -> Vec<K> {
-        let mut names: Vec<(usize, K)> = self.0.iter().map(|(name, place)| (*place, *name)).collect();
-        names.sort_by_key(|(place, _)| *place);
-        names.into_iter().map(|(_, name)| name).collect()
-    }
+fn cells_of(report: &Report) -> BTreeMap<&Levels, &Cell> {
+    report.cells.iter().map(|cell| (&cell.levels, cell)).collect()
 }
 
-/// In the order of the reports, and not of the words. Cells and metrics are numbered first, so that nothing is looked for in a list
-/// once for each row: a result of thousands of cells would take minutes.
+/// In the order of the reports, and not of the words. Nothing is looked for in a list once for each row: a result of thousands of
+/// cells would take minutes.
 fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<Row<'r>> {
     let reports = [after, before];
+    let [second, first] = reports.map(cells_of);
     let known = || reports.into_iter().flat_map(|report| &report.metrics);
-    let mut metrics = Places::of(known().map(|metric| metric.name.as_str()));
-    let mut cells = Places::of(reports.into_iter().flat_map(|report| &report.cells).map(|cell| &cell.levels));
-    let mut pairs: BTreeMap<(usize, usize), Pair<'r>> = BTreeMap::new();
-    for (report, is_first) in [(before, true), (after, false)] {
-        for cell in &report.cells {
-            let place = cells.place(&cell.levels);
-            for (metric, figures) in &cell.figures {
-                let pair = pairs.entry((metrics.place(metric), place)).or_default();
-                *if is_first { &mut pair.before } else { &mut pair.after } = Some(figures);
-            }
-        }
-    }
-    // The second's words where both have the cell.
-    let mut words: BTreeMap<&Levels, Rc<str>> = BTreeMap::new();
-    for report in [before, after] {
-        words.extend(report.cells.iter().map(|cell| (&cell.levels, report.words(&cell.levels).into())));
-    }
-    let words = |levels: &'r Levels| (levels, words.get(levels).cloned().unwrap_or_default());
-    let cells: Vec<(&Levels, Rc<str>)> = cells.in_order().into_iter().map(words).collect();
     let mut more_is_better: BTreeMap<&str, Option<bool>> = BTreeMap::new();
     for metric in known() {
         more_is_better
@@ -258,23 +220,36 @@ fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<Row<'r>> {
             .and_modify(|known| *known = known.filter(|_| metric.more_is_better.is_some()))
             .or_insert(metric.more_is_better);
     }
-    let metrics = metrics.in_order();
-    let raw = |figures: Option<&Figures>| -> Vec<f64> {
-        let raw = figures.map(|figures| figures.raw.as_slice()).unwrap_or_default();
-        raw.iter().copied().flatten().filter(|figure| figure.is_finite()).collect()
+    let cells = distinct(reports.into_iter().flat_map(|report| &report.cells).map(|cell| &cell.levels));
+    // The second's words where both have the cell.
+    let words = |levels: &&'r Levels| -> Rc<str> {
+        let report = if second.contains_key(levels) { after } else { before };
+        report.words(levels).into()
     };
-    let row = |((metric, cell), pair): ((usize, usize), Pair<'r>)| {
-        let (levels, words) = cells.get(cell)?;
-        let metric = metrics.get(metric)?;
-        let mut row = Row::of(levels, &raw(pair.before), &raw(pair.after), tie);
-        row.better = match (row.outcome, more_is_better.get(metric).copied().flatten()) {
+    let words: Vec<Rc<str>> = cells.iter().map(words).collect();
+    let row = |metric: &'r str, levels: &'r Levels, words: &Rc<str>| {
+        let figures = |cells: &BTreeMap<&Levels, &'r Cell>| cells.get(levels)?.figures.get(metric);
+        let sides = [figures(&first), figures(&second)];
+        if sides == [None, None] {
+            return None;
+        }
+        let raw = |figures: Option<&Figures>| -> Vec<f64> {
+            let raw = figures.map(|figures| figures.raw.as_slice()).unwrap_or_default();
+            raw.iter().copied().flatten().filter(|figure| figure.is_finite()).collect()
+        };
+        let [before, after] = sides.map(raw);
+        let row = Row::of(levels, &before, &after, tie);
+        let better = match (row.outcome, more_is_better.get(metric).copied().flatten()) {
             (Outcome::More, more) => more,
             (Outcome::Less, more) => more.map(|more| !more),
             _ => None,
         };
-        Some(Row { cell: words.clone(), metric, ..row })
+        Some(Row { cell: Rc::clone(words), metric, better, ..row })
     };
-    pairs.into_iter().filter_map(row).collect()
+    let metrics = distinct(known().map(|metric| metric.name.as_str()));
+    let of_metric =
+        |metric| cells.iter().zip(&words).filter_map(move |(levels, words)| row(metric, levels, words));
+    metrics.into_iter().flat_map(of_metric).collect()
 }
 
 fn as_text<S: Serializer>(text: &Rc<str>, to: S) -> Result<S::Ok, S::Error> {
@@ -335,13 +310,13 @@ fn facts(before: &Report, after: &Report) -> Vec<FactRow> {
         before: first.remove(question),
         after: second.remove(question),
     };
-    Places::of(questions).in_order().into_iter().map(row).collect()
+    distinct(questions).into_iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::design::levels;
-    use super::super::report::{Cell, Fact};
+    use super::super::report::Fact;
     use super::super::verdict::TIE;
     use super::*;
 

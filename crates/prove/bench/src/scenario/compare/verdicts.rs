@@ -93,10 +93,7 @@ struct Judges<'r> {
 
 impl<'r> Judges<'r> {
     fn of(report: &'r Report) -> Judges<'r> {
-        Judges {
-            cells: report.cells.iter().map(|cell| (&cell.levels, cell)).collect(),
-            verdicts: report.verdicts.iter().map(key).collect(),
-        }
+        Judges { cells: super::cells_of(report), verdicts: report.verdicts.iter().map(key).collect() }
     }
 
     /// Where it has that verdict, and figures for it.
