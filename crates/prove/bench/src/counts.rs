@@ -66,8 +66,9 @@ impl Counts {
         }
     }
 
-    pub fn numbered(&self) -> u64 {
-        self.packets - self.unnumbered - self.foreign
+    /// Share of the datagrams that did not come; `None`: none had a number.
+    pub fn loss(&self) -> Option<f64> {
+        (self.expected > 0).then(|| self.missing as f64 / self.expected as f64)
     }
 }
 

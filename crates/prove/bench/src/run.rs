@@ -37,12 +37,12 @@ impl<P: Default> Run<P> {
     /// Of a sink. Its rates are those from the first datagram to the last.
     pub fn received(parameters: P, received: Received, requested: Requested) -> Run<P> {
         let counts = received.counts;
-        let rates = received.span.and_then(|span| Rates::of(&counts, span.last - span.first, span.at_first));
+        let rates = received.rates();
         let has_numbers = counts.expected > 0;
         let of_numbers = |count: u64| has_numbers.then_some(count);
         let time = received.seen.time;
         Run {
-            loss: has_numbers.then(|| counts.missing as f64 / counts.expected as f64),
+            loss: counts.loss(),
             loss_is_complete: has_numbers.then_some(counts.ended == counts.flows),
             lost: of_numbers(counts.missing),
             before_first: of_numbers(received.before_first),

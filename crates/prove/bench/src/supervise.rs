@@ -32,6 +32,11 @@ pub(crate) fn started<'scope, T: Send + 'scope>(
     thread::Builder::new().spawn_scoped(scope, work).map_err(ThreadError)
 }
 
+/// What a thread has come to. Its panic is that of the calling one.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 /// Sets a flag when it is dropped, so that whoever is told by it ends, however a scope is left.
 pub(crate) struct EndWhenDropped<'a>(pub(crate) &'a AtomicBool);
 
@@ -96,9 +101,7 @@ impl Supervisor<'_> {
                 threads.push(started?);
             }
             let seen = self.watch(&threads, &shared, end);
-            let results =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            Ok((results.collect::<Result<Vec<T>, E>>()?, seen))
+            Ok((threads.into_iter().map(joined).collect::<Result<Vec<T>, E>>()?, seen))
         })
     }
 

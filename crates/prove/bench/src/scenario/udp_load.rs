@@ -4,8 +4,7 @@ use super::cpu_time::Spent;
 use super::pair::{ADDRESSES, Pair, WAN};
 use super::{Error, Tools};
 use crate::machine::Watched;
-use crate::report::Rates;
-use crate::supervise::{EndWhenDropped, ThreadError, started};
+use crate::supervise::{EndWhenDropped, ThreadError, joined, started};
 use crate::udp::{self, PORT, Received, Receiving, Sending, Sent, UdpError};
 use crate::wire_size::Framing;
 use std::net::SocketAddr;
@@ -60,8 +59,7 @@ impl UdpLoad {
             };
             thread::sleep(ON_ITS_WAY);
             over.store(true, Ordering::Relaxed);
-            let received = sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, ThreadError>((sent, received))
+            Ok::<_, ThreadError>((sent, joined(sink)))
         })?;
         let received = received??;
         let sent = sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))???;
@@ -72,10 +70,8 @@ impl UdpLoad {
             }
         }
         let nothing = || Error::Failed(format!("none of {} datagrams arrived", sent.counts.packets));
-        let span = received.span.ok_or_else(nothing)?;
-        let rates = Rates::of(&received.counts, span.last - span.first, span.at_first).ok_or_else(nothing)?;
-        let counts = received.counts;
-        let loss = (counts.expected > 0).then(|| counts.missing as f64 / counts.expected as f64);
+        let rates = received.rates().ok_or_else(nothing)?;
+        let loss = received.counts.loss();
         let by_sender = sent.counts.packets as f64 / sent.time.as_secs_f64().max(1e-9);
         let sent_per_second = match loss {
             // Over a span of its own it would be another rate: threads begin and end at other times.

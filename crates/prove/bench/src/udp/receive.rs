@@ -6,7 +6,7 @@ use crate::machine::Watched;
 use crate::pace::sharpen_sleeps;
 use crate::payload::{self, FlowId, Header, Kind, Read};
 use crate::pin::{cpu_of, pin};
-use crate::report::Interval;
+use crate::report::{Interval, Rates};
 use crate::sequence::{Flow, Seen as Order};
 use crate::supervise::{EachSecond, Seen, Supervisor};
 use crate::wire_size::Framing;
@@ -74,6 +74,14 @@ pub struct Received {
     /// Bytes that could wait in each socket, as the kernel counts them.
     pub buffer: usize,
     pub seen: Seen,
+}
+
+impl Received {
+    /// From the first datagram to the last.
+    pub fn rates(&self) -> Option<Rates> {
+        let span = self.span?;
+        Rates::of(&self.counts, span.last - span.first, span.at_first)
+    }
 }
 
 struct Taken {

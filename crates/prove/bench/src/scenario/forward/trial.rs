@@ -5,7 +5,7 @@ use super::super::{Error, Tools};
 use super::stall;
 use crate::frames::{Played, Playing};
 use crate::pin::{self, cpu_of};
-use crate::supervise::{ThreadError, started};
+use crate::supervise::{ThreadError, joined, started};
 use std::sync::atomic::Ordering;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -52,10 +52,7 @@ pub fn trial(router: &Router, ways: &[Way], rate: Option<f64>, tools: &Tools<'_>
         };
         // Where one cannot be started, the others end with their time.
         let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, ThreadError>>()?;
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
+        threads.into_iter().map(joined).collect()
     });
     let played = played?;
     let arrived = all_arrived(router, ways)?.saturating_sub(before);

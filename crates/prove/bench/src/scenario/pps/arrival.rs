@@ -5,9 +5,8 @@ use super::super::{Error, Measured, Tools};
 use super::interface::no_load;
 use crate::machine::{Usage, Watched};
 use crate::pin;
-use crate::report::Rates;
 use crate::request::{self, Answer, AskError, Request};
-use crate::supervise::{ThreadError, started};
+use crate::supervise::{ThreadError, joined, started};
 use crate::udp::{self, Listening, PORT, Received, Receiving};
 use crate::wire_size::Framing;
 use std::fs;
@@ -77,8 +76,7 @@ impl Arrival<'_> {
                 answer
             })?;
             let received = receive(&receiving, listening, Some(watched), &over);
-            let answer = asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, ThreadError>((answer, received))
+            Ok::<_, ThreadError>((joined(asking), received))
         })?;
         let (frames, missed) = counted_since(before, self.interface);
         let answer = answer.map_err(|error| match error {
@@ -164,9 +162,8 @@ fn figures(received: &Received, answer: Option<Answer>, frames: u64, missed: u64
         Error::Failed(format!("no datagram{sent} arrived on UDP port {PORT}: does a firewall drop them?"))
     };
     let span = received.span.ok_or_else(nothing)?;
-    let time = span.last - span.first;
-    let rates = Rates::of(counts, time, span.at_first).ok_or_else(nothing)?;
-    let seconds = time.as_secs_f64();
+    let rates = received.rates().ok_or_else(nothing)?;
+    let seconds = (span.last - span.first).as_secs_f64();
     let mut measured = vec![("received", rates.pps), ("missed", missed as f64 / seconds)];
     match answer {
         Some(Answer { sent, .. }) => {
@@ -175,13 +172,13 @@ fn figures(received: &Received, answer: Option<Answer>, frames: u64, missed: u64
             measured.push(("sent", rates.pps * sent as f64 / arrived.max(1) as f64));
             measured.push(("loss", 1.0 - arrived as f64 / sent as f64));
         }
-        None if counts.expected > 0 => {
+        None => {
             // What waited when it began is not of that time.
             let came = counts.expected.saturating_sub(counts.missing).max(1);
-            measured.push(("sent", rates.pps * counts.expected as f64 / came as f64));
-            measured.push(("loss", counts.missing as f64 / counts.expected as f64));
+            let loss = counts.loss();
+            measured.extend(loss.map(|_| ("sent", rates.pps * counts.expected as f64 / came as f64)));
+            measured.extend(loss.map(|loss| ("loss", loss)));
         }
-        None => {}
     }
     measured.extend(of_card(&received.seen.usage, frames, seconds));
     measured.extend(of_cpus(&received.seen.usage));
