@@ -1,7 +1,7 @@
 //! Programs in namespaces.
 
 use super::Error;
-use crate::namespace::TopologyError;
+use crate::namespace::{Folder, TopologyError};
 use crate::supervise::ThreadError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -37,6 +37,9 @@ fn command_line(command: &Command) -> String {
 /// A program that runs until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
 pub struct Running(Child);
+
+/// Programs, and the folder that they keep things in, which is dropped behind them.
+pub type Programs = (Vec<Running>, Folder);
 
 impl Running {
     pub fn start(command: &mut Command) -> Result<Running, Error> {

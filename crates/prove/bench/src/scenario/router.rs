@@ -7,10 +7,10 @@ mod legs;
 pub use cable::Cable;
 pub use frame::PAYLOAD;
 
-use super::program::Running;
+use super::program::Programs;
 use super::{Error, Tools};
 use crate::frames::{Frames, Played, Playing, play};
-use crate::namespace::{BorrowedNic, Folder, Namespace};
+use crate::namespace::{BorrowedNic, Namespace};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 
@@ -67,9 +67,8 @@ pub struct Router {
     ports: [String; 2],
     stations: [String; 2],
     frames: [Frames; 2],
-    /// Dropped before the folder with their sockets, and all before the namespaces.
-    links: Vec<Running>,
-    folders: Vec<Folder>,
+    /// Dropped before the namespaces.
+    links: Option<Programs>,
     borrowed: Vec<BorrowedNic>,
     line: Namespace,
     router: Namespace,
@@ -94,8 +93,7 @@ impl Router {
             ports: [ROUTER, OUT].map(str::to_owned),
             stations: [LINE, FAR].map(str::to_owned),
             frames: [Frames::new(), Frames::new()],
-            links: Vec::new(),
-            folders: Vec::new(),
+            links: None,
             borrowed: Vec::new(),
             line: Namespace::new("line")?,
             router: Namespace::new("router")?,

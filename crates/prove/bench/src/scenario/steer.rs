@@ -8,7 +8,7 @@
 
 use super::design::{Comparison, Design, crossed, parameters};
 use super::pair::{self, spread_by_rps};
-use super::program::Running;
+use super::program::{Programs, Running};
 use super::report::{Factor, LeftOut, Levels, MORE, Metric};
 use super::router::{Lines, PAYLOAD, ROUTER, Router, Way};
 use super::{Error, Measured, Scenario, Tools, level};
@@ -43,7 +43,7 @@ impl Steer {
         self.cpus.get(1..).unwrap_or_default()
     }
 
-    fn spread(&self, router: &Router, cell: &Levels, tools: &Tools<'_>) -> Result<Option<Steering>, Error> {
+    fn spread(&self, router: &Router, cell: &Levels, tools: &Tools<'_>) -> Result<Option<Programs>, Error> {
         let others = self.others();
         match level(cell, "way") {
             "rps" => spread_by_rps(router.namespace(), ROUTER, others).map(|()| None),
@@ -56,17 +56,11 @@ impl Steer {
                 command.args(["steer", "up", ROUTER, "--classes", level(cell, "frames"), "--cpus", &cpus]);
                 command.args(["--seconds", "0", "--foreground", "--journal"]).arg(folder.path());
                 let program = Running::ready(&mut command, "is steered in", tools.stop)?;
-                Ok(Some(Steering { _program: program, _folder: folder }))
+                Ok(Some((vec![program], folder)))
             }
             _ => Ok(None),
         }
     }
-}
-
-/// Undone when it is dropped, the program before its folder.
-struct Steering {
-    _program: Running,
-    _folder: Folder,
 }
 
 impl Scenario for Steer {

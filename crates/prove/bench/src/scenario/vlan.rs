@@ -8,7 +8,7 @@ mod admission;
 use super::cpu_time::CpuTime;
 use super::design::{Comparison, Design, crossed, parameters};
 use super::pair::{self, Pair, WAN};
-use super::program::Running;
+use super::program::{Programs, Running};
 use super::report::{Fact, Factor, LESS, LeftOut, Levels, MORE, Metric};
 use super::udp_load::UdpLoad;
 use super::{Error, Measured, Scenario, Tools, iperf, level};
@@ -126,7 +126,7 @@ impl Scenario for Vlan {
                 pair::spread_by_rps(end, WAN, &pin::allowed())?;
             }
         }
-        let _line = Line::new(&pair, cell, tools)?;
+        let _links = line(&pair, cell, tools)?;
         let time = CpuTime::start();
         let one = iperf::tcp(&pair, false, 1, tools)?;
         let spent = time.spent();
@@ -157,41 +157,26 @@ fn datagrams() -> UdpLoad {
     }
 }
 
-struct Line {
-    /// Dropped before the folder with their sockets.
-    _links: Vec<Running>,
-    _folder: Option<Folder>,
-}
-
-impl Line {
-    fn new(pair: &Pair, cell: &Levels, tools: &Tools<'_>) -> Result<Line, Error> {
-        match level(cell, "by") {
-            "rxlane" => {
-                let folder = Folder::new()?;
-                let links = by_rxlane(pair, tags(cell), &folder, tools)?;
-                return Ok(Line { _links: links, _folder: Some(folder) });
-            }
-            "8021q" => {
-                by_kernel(pair, tags(cell))?;
-                pair.give_addresses(TAGGED)?;
-            }
-            _ => {
-                for (end, _) in pair.ends() {
-                    end.ip(&["link", "set", "dev", WAN, "mtu", &MTU.to_string()])?;
-                }
-                pair.give_addresses(WAN)?;
-            }
+/// Makes the interfaces of a cell at both ends; the programs that some take.
+fn line(pair: &Pair, cell: &Levels, tools: &Tools<'_>) -> Result<Option<Programs>, Error> {
+    match level(cell, "by") {
+        "rxlane" => return by_rxlane(pair, tags(cell), tools).map(Some),
+        "8021q" => {
+            by_kernel(pair, tags(cell))?;
+            pair.give_addresses(TAGGED)?;
         }
-        Ok(Line { _links: Vec::new(), _folder: None })
+        _ => {
+            for (end, _) in pair.ends() {
+                end.ip(&["link", "set", "dev", WAN, "mtu", &MTU.to_string()])?;
+            }
+            pair.give_addresses(WAN)?;
+        }
     }
+    Ok(None)
 }
 
-fn by_rxlane(
-    pair: &Pair,
-    tags: &[(&str, u16)],
-    folder: &Folder,
-    tools: &Tools<'_>,
-) -> Result<Vec<Running>, Error> {
+fn by_rxlane(pair: &Pair, tags: &[(&str, u16)], tools: &Tools<'_>) -> Result<Programs, Error> {
+    let folder = Folder::new()?;
     let encapsulation: Vec<String> = tags.iter().map(|(tpid, vid)| format!("{tpid}:{vid}")).collect();
     let up = |(end, address): (&Namespace, std::net::Ipv4Addr)| {
         let mut command = end.command(&tools.rxlane);
@@ -201,7 +186,8 @@ fn by_rxlane(
         command.arg("--state").arg(folder.path().join(end.name()));
         Running::ready(&mut command, "is up over", tools.stop)
     };
-    pair.ends().into_iter().map(up).collect()
+    let links = pair.ends().into_iter().map(up).collect::<Result<_, _>>()?;
+    Ok((links, folder))
 }
 
 fn by_kernel(pair: &Pair, tags: &[(&str, u16)]) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! Where lines end on the router: interfaces, VLANs of one, or a PPPoE session; their addresses and neighbours.
 
-use super::super::program::Running;
+use super::super::program::{Programs, Running};
 use super::super::{Error, Tools};
-use super::frame::{Encapsulation, SENDER, frames};
+use super::frame::{SENDER, frames};
 use super::{Lines, Router};
 use crate::frames::Frames;
 use crate::namespace::{Folder, Namespace};
@@ -33,7 +33,7 @@ impl Router {
             Lines::Session => {
                 let session = format!("pppoe:{SESSION}@{SENDER}");
                 self.legs[0] = INNER.to_owned();
-                self.link(&[(INNER, session)], SESSION_MTU, tools)?;
+                self.links = Some(self.link(&[(INNER, session)], SESSION_MTU, tools)?);
             }
             Lines::KernelTrunk => {
                 for (leg, vid) in LEGS.iter().zip(VIDS) {
@@ -45,23 +45,22 @@ impl Router {
             Lines::RxlaneTrunk => {
                 let tags = VIDS.map(|vid| format!("q:{vid}"));
                 let legs: Vec<(&str, String)> = LEGS.into_iter().zip(tags).collect();
-                self.link(&legs, MTU, tools)?;
+                self.links = Some(self.link(&legs, MTU, tools)?);
             }
         }
         Ok(())
     }
 
     /// Makes interfaces by `rxlane link` on the first port.
-    fn link(&mut self, legs: &[(&str, String)], mtu: &str, tools: &Tools<'_>) -> Result<(), Error> {
-        let folder = Folder::new()?;
+    fn link(&self, legs: &[(&str, String)], mtu: &str, tools: &Tools<'_>) -> Result<Programs, Error> {
+        let (folder, mut links) = (Folder::new()?, Vec::new());
         for (leg, encapsulation) in legs {
             let mut command = self.router.command(&tools.rxlane);
             command.args(["link", "up", "--parent", &self.ports[0], "--name", leg, "--mtu", mtu]);
             command.args(["--encap", encapsulation, "--state"]).arg(folder.path().join(leg));
-            self.links.push(Running::ready(&mut command, "is up over", tools.stop)?);
+            links.push(Running::ready(&mut command, "is up over", tools.stop)?);
         }
-        self.folders.push(folder);
-        Ok(())
+        Ok((links, folder))
     }
 
     pub(super) fn give_addresses(&self) -> Result<(), Error> {
@@ -84,12 +83,12 @@ impl Router {
     pub(super) fn make_frames(&self, lines: Lines, flows: u16) -> Result<[Frames; 2], Error> {
         let of = |from: usize, to: usize| {
             let encapsulation = match lines {
-                Lines::Session if from == 0 => Encapsulation::Session(SESSION),
-                Lines::Two | Lines::Session => Encapsulation::Plain,
-                Lines::KernelTrunk | Lines::RxlaneTrunk => Encapsulation::Vlan(VIDS[from]),
+                Lines::Session if from == 0 => format!("pppoe:{SESSION}"),
+                Lines::Two | Lines::Session => "none".to_owned(),
+                Lines::KernelTrunk | Lines::RxlaneTrunk => format!("q:{}", VIDS[from]),
             };
             let station = if lines == Lines::Session { &self.ports[from] } else { &self.legs[from] };
-            frames(address(&self.router, station)?, SOURCES[from], STATIONS[to], flows, encapsulation)
+            frames(address(&self.router, station)?, SOURCES[from], STATIONS[to], flows, &encapsulation)
         };
         Ok([of(0, 1)?, of(1, 0)?])
     }
