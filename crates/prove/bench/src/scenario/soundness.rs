@@ -131,7 +131,7 @@ fn options(levels: &Levels) -> String {
 mod tests {
     use super::super::design::levels;
     use super::super::report::{Factor, Failure, Figures, Metric};
-    use super::super::verdict::{Outcome, Verdict};
+    use super::super::verdict::Verdict;
     use super::*;
 
     type Spoiling = fn(&mut Report);
@@ -146,9 +146,7 @@ mod tests {
             metric: "sent".to_owned(),
             cell: levels("way=off"),
             baseline: levels("way=on"),
-            ratio: None,
-            outcome: Outcome::Unknown,
-            text: String::new(),
+            ..Verdict::default()
         };
         Report {
             rounds: 2,

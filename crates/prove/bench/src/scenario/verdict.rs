@@ -13,7 +13,7 @@ pub const LEAST_ROUNDS: usize = 3;
 /// The greatest chance at which rounds that do not all say the same still agree.
 const CHANCE: f64 = 0.05;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// At least 1.3 times, and the rounds agree that it is more; or some in every round where the other has none.
@@ -24,10 +24,11 @@ pub enum Outcome {
     /// The median is farther away, and the rounds do not agree which has more.
     Unclear,
     /// Fewer than three rounds have figures of both.
+    #[default]
     Unknown,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     pub metric: String,
     #[serde(deserialize_with = "map")]

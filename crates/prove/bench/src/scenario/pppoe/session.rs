@@ -139,21 +139,15 @@ fn lacks_rp_pppoe() -> Option<String> {
 
 /// What a person types at the client's end; `None`: nothing is to be set up.
 pub fn steps(path: &str) -> Option<String> {
-    let typed = |words: Vec<String>| {
-        let quoted =
-            words.into_iter().map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
-        quoted.collect::<Vec<_>>().join(" ")
+    let of_pppd = |needs: &str| {
+        let quoted = |word: String| if word.contains(' ') { format!("'{word}'") } else { word };
+        let command = words(path).into_iter().map(quoted).collect::<Vec<_>>().join(" ");
+        Some(format!("{needs}, 1 command: {command}"))
     };
     match path {
         "simple" | "batch" => Some(format!("1 command: rxlane pppoe connect {WAN} --datapath {path}")),
-        KERNEL => Some(format!(
-            "package ppp, kernel modules ppp_generic and pppoe, 1 command: {}",
-            typed(words(path))
-        )),
-        USER => Some(format!(
-            "packages ppp and pppoe, kernel modules ppp_generic and ppp_async, 1 command: {}",
-            typed(words(path))
-        )),
+        KERNEL => of_pppd("package ppp, kernel modules ppp_generic and pppoe"),
+        USER => of_pppd("packages ppp and pppoe, kernel modules ppp_generic and ppp_async"),
         _ => None,
     }
 }
