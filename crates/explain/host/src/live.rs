@@ -145,8 +145,7 @@ fn run(
     out: &mut impl Write,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
-    let mut links = Links::read();
-    links.add_sessions(&sessions::interfaces());
+    let links = Links::with_sessions();
     let chosen = Chosen::new(&links, options)?;
     let mut ethtool = Ethtool::open();
     let mut bundle = Bundle::begin(out)?;
@@ -185,10 +184,7 @@ impl Chosen {
     fn new(links: &Links, options: &Options) -> Result<Chosen, Error> {
         let names = match &options.interfaces {
             None => None,
-            Some(names) => Some(links.around(names).map_err(|name| Error::UnknownInterface {
-                name,
-                known: links.links.iter().map(Link::shown).collect(),
-            })?),
+            Some(names) => Some(links.around(names)?),
         };
         let is_wanted = |link: &&Link| match &names {
             None => !link.is_loopback() && link.name != b"lo",
@@ -222,14 +218,9 @@ impl Sample {
         ethtool: &mut Ethtool,
         steer_status: Option<&mut SteerStatus<'_>>,
     ) -> Sample {
-        let file = |path: &str| (format!("cat {path}"), files::text(Path::new(path)));
-        let now = clock_gettime(ClockId::Monotonic);
+        let at = monotonic_seconds();
         let interrupts = files::text(Path::new("/proc/interrupts"));
-        let mut outputs = vec![
-            ("cat /proc/stat".to_owned(), cpus::times()),
-            file("/proc/softirqs"),
-            ("cat /proc/net/softnet_stat".to_owned(), files::text(&files::of_this_namespace("softnet_stat"))),
-        ];
+        let mut outputs = machine_counters();
         let listing = match &links.names_only {
             Some(why) => Err(why.clone()),
             None => Ok(links::render(&links.links, &|link| chosen.lists(link))),
@@ -241,7 +232,6 @@ impl Sample {
             let now = chosen.links.iter().filter(|link| links.has_program(&link.name));
             outputs.extend(now.map(|link| steered(&link.shown(), steer_status)));
         }
-        let at = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
         Sample { at, interrupts, outputs, processes: Processes::read() }
     }
 
@@ -249,6 +239,21 @@ impl Sample {
         bundle.put("cat /proc/interrupts", &self.interrupts)?;
         put_all(bundle, &self.outputs)
     }
+}
+
+fn monotonic_seconds() -> f64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// What is counted for each CPU besides its interrupts.
+fn machine_counters() -> Vec<(String, Output)> {
+    let command = |path: &str| format!("cat {path}");
+    vec![
+        (command("/proc/stat"), cpus::times()),
+        (command("/proc/softirqs"), files::text(Path::new("/proc/softirqs"))),
+        (command("/proc/net/softnet_stat"), files::text(&files::of_this_namespace("softnet_stat"))),
+    ]
 }
 
 /// What steers an interface's frames.
@@ -292,9 +297,7 @@ fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Err
     bundle.put("cat /proc/uptime", &files::text(Path::new("/proc/uptime")))?;
     put_all(bundle, &sysctls::read())?;
     // A kernel without PPPoE or VLANs has neither file, which is nothing to report.
-    if !files::is_missing(&sessions::path()) {
-        bundle.put("cat /proc/net/pppoe", &sessions::read())?;
-    }
+    sessions::put(bundle)?;
     let vlans = files::of_this_namespace("vlan/config");
     if !files::is_missing(&vlans) {
         bundle.put("cat /proc/net/vlan/config", &files::text(&vlans))?;

@@ -2,9 +2,8 @@
 
 use super::bundle::{Bundle, printable};
 use super::ethtool::Ethtool;
-use super::links::{self, Link, Links};
-use super::{Error, cpus, files, interrupts, put_all, queues, sessions};
-use rustix::time::{ClockId, clock_gettime};
+use super::links::{self, Links};
+use super::{Error, cpus, files, interrupts, machine_counters, monotonic_seconds, put_all, queues, sessions};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -69,9 +68,7 @@ impl Counters {
         let mut bundle = Bundle::begin(out)?;
         bundle.put("nproc", &cpus::nproc())?;
         bundle.put("lscpu", &cpus::lscpu())?;
-        if !files::is_missing(&sessions::path()) {
-            bundle.put("cat /proc/net/pppoe", &sessions::read())?;
-        }
+        sessions::put(&mut bundle)?;
         let Some(device) = self.links.links.iter().find(|link| link.name == self.device) else {
             return bundle.end();
         };
@@ -91,11 +88,9 @@ impl Counters {
     ///
     /// [`Error::UnknownInterface`] where the interface is gone; [`Error::Write`].
     pub fn sample(&mut self, number: u32, out: &mut impl Write) -> Result<(), Error> {
-        let now = clock_gettime(ClockId::Monotonic);
+        let at = monotonic_seconds();
         let interrupts = files::text(Path::new("/proc/interrupts")).map(|text| self.own_vectors(&text));
-        let times = cpus::times();
-        let softirqs = files::text(Path::new("/proc/softirqs"));
-        let softnet = files::text(&files::of_this_namespace("softnet_stat"));
+        let machine = machine_counters();
         let listing = match &self.links.names_only {
             None => {
                 self.refresh()?;
@@ -111,11 +106,9 @@ impl Counters {
         let statistics = self.ethtool.statistics(&self.device);
 
         let mut bundle = Bundle::begin(out)?;
-        bundle.sample(number, now.tv_sec as f64 + now.tv_nsec as f64 / 1e9)?;
+        bundle.sample(number, at)?;
         bundle.put("cat /proc/interrupts", &interrupts)?;
-        bundle.put("cat /proc/stat", &times)?;
-        bundle.put("cat /proc/softirqs", &softirqs)?;
-        bundle.put("cat /proc/net/softnet_stat", &softnet)?;
+        put_all(&mut bundle, &machine)?;
         bundle.put("ip -d -s link", &listing)?;
         bundle.put(&statistics.0, &statistics.1)?;
         bundle.end()
@@ -148,11 +141,8 @@ impl Counters {
 
 /// All interfaces, and those around `name`, itself first among them where there are too many.
 fn look_up(name: &str) -> Result<(Links, BTreeSet<Vec<u8>>), Error> {
-    let mut links = Links::read();
-    links.add_sessions(&sessions::interfaces());
-    let unknown =
-        |name| Error::UnknownInterface { name, known: links.links.iter().map(Link::shown).collect() };
-    let around = links.around(&[name.to_owned()]).map_err(unknown)?;
+    let links = Links::with_sessions();
+    let around = links.around(&[name.to_owned()])?;
     let own = links.links.iter().filter(|link| link.shown() == name);
     let others = links.links.iter().filter(|link| link.shown() != name && around.contains(&link.name));
     let chosen = own.chain(others).take(MOST_AROUND + 1).map(|link| link.name.clone()).collect();

@@ -6,6 +6,7 @@ mod statistics;
 
 use super::bundle::{Unread, printable};
 use super::files::{of_this_namespace, text};
+use super::{Error, sessions};
 use kernel::netlink::{Attributes, Message, Netlink, until_zero};
 use linux_raw_sys::if_arp as nl;
 use rustix::net::netdevice::name_to_index;
@@ -121,6 +122,13 @@ impl Links {
         }
     }
 
+    /// The same, and which interfaces PPPoE sessions use.
+    pub(super) fn with_sessions() -> Links {
+        let mut links = Links::read();
+        links.add_sessions(&sessions::interfaces());
+        links
+    }
+
     /// Whether the interface of that name has an XDP program; `false` where nothing but names is known.
     pub(super) fn has_program(&self, name: &[u8]) -> bool {
         self.links.iter().any(|link| link.name == name && link.has_program())
@@ -128,7 +136,7 @@ impl Links {
 
     /// Adds the Ethernet interfaces that PPPoE sessions use: every PPP interface stands on them, since the kernel
     /// does not tell which session carries which.
-    pub(super) fn add_sessions(&mut self, below: &[Vec<u8>]) {
+    fn add_sessions(&mut self, below: &[Vec<u8>]) {
         let ppp: Vec<Vec<u8>> = self
             .links
             .iter()
@@ -160,11 +168,15 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// The first name that no interface has.
-    pub(super) fn around(&self, names: &[String]) -> Result<BTreeSet<Vec<u8>>, String> {
+    /// [`Error::UnknownInterface`], of the first name that no interface has.
+    pub(super) fn around(&self, names: &[String]) -> Result<BTreeSet<Vec<u8>>, Error> {
         let mut chosen = BTreeSet::new();
         for name in names {
-            let link = self.links.iter().find(|link| link.shown() == *name).ok_or_else(|| name.clone())?;
+            let unknown = || Error::UnknownInterface {
+                name: name.clone(),
+                known: self.links.iter().map(Link::shown).collect(),
+            };
+            let link = self.links.iter().find(|link| link.shown() == *name).ok_or_else(unknown)?;
             chosen.insert(link.name.clone());
         }
         let below = self.closure(&chosen, |(upper, lower)| (upper, lower));
@@ -300,7 +312,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_returned() {
-        assert_eq!(router().around(&["eth0".to_owned(), "eth7".to_owned()]), Err("eth7".to_owned()));
+        let error = router().around(&["eth0".to_owned(), "eth7".to_owned()]).expect_err("there is no eth7");
+        assert!(matches!(error, Error::UnknownInterface { name, .. } if name == "eth7"));
     }
 
     #[test]

@@ -1,19 +1,25 @@
 //! PPPoE sessions of the kernel, without the stations' addresses.
 
-use super::bundle::Output;
-use super::files::{bytes, of_this_namespace, text};
+use super::Error;
+use super::bundle::{Bundle, Output};
+use super::files::{bytes, is_missing, of_this_namespace, text};
 use crate::redact;
 use std::fmt::Write as _;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Where `drivers/net/ppp/pppoe.c` lists them: id (as it stands on the wire, shown as a number of this machine's
 /// byte order), station, interface.
-pub(super) fn path() -> PathBuf {
+fn path() -> PathBuf {
     of_this_namespace("pppoe")
 }
 
-/// The list.
-pub(super) fn read() -> Output {
+/// Writes the list; nothing where the kernel has no such file.
+pub(super) fn put(bundle: &mut Bundle<'_, impl Write>) -> Result<(), Error> {
+    if is_missing(&path()) { Ok(()) } else { bundle.put("cat /proc/net/pppoe", &read()) }
+}
+
+fn read() -> Output {
     Ok(without_stations(&text(&path())?))
 }
 
