@@ -146,13 +146,7 @@ impl Shares {
         if counters.is_empty() || deltas.contains(&Delta::Reset) {
             return None;
         }
-        let between: Option<Vec<u64>> = deltas
-            .iter()
-            .map(|delta| match *delta {
-                Delta::Counted(counted) | Delta::Wrapped(counted) => Some(counted),
-                Delta::OneSample | Delta::Reset => None,
-            })
-            .collect();
+        let between: Option<Vec<u64>> = counters.iter().map(|counter| counter.counted()).collect();
         let wrapped = deltas.iter().any(|delta| matches!(delta, Delta::Wrapped(_)));
         Some(match between.filter(|counts| counts.iter().any(|&count| count > 0)) {
             Some(counts) => Shares { counts, basis: Basis::Between(interval), wrapped },

@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "what its name does not say has a comment")]
 
-use crate::{Counter, Fact, Observed, Quote};
+use crate::{Counter, Fact, Observed, Quote, Snapshot};
 use std::collections::BTreeMap;
 
 /// Bytes of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
@@ -261,6 +261,12 @@ impl Interface {
             virtual_functions: None,
             seen,
         }
+    }
+
+    /// The receive queue of that number, made where there is none yet; `None` beyond the bound.
+    pub(crate) fn queue_mut(&mut self, number: u32) -> Option<&mut Queue> {
+        let has_room = self.queues.len() < Snapshot::QUEUES || self.queues.contains_key(&number);
+        has_room.then(|| self.queues.entry(number).or_default())
     }
 
     /// Receive queues in use, as channels say (combined, or receive alone, or both).

@@ -86,7 +86,8 @@ impl Snapshot {
             Some(place) => place,
             None if name == interface::NOBODY => return None,
             None if !name.is_empty() && !interface::is_plain_name(name) => {
-                self.refuse(name);
+                let what = format!("interface {}", name.escape_debug());
+                self.note_unread(&what, "a shell would not take its name for a word");
                 return None;
             }
             None if self.interfaces.len() >= Snapshot::INTERFACES => {
@@ -101,11 +102,9 @@ impl Snapshot {
         self.interfaces.get_mut(place)
     }
 
-    fn refuse(&mut self, name: &str) {
-        let unread = Unread {
-            what: format!("interface {}", name.escape_debug()),
-            why: "a shell would not take its name for a word".to_owned(),
-        };
+    /// Records that `what` could not be read.
+    pub(crate) fn note_unread(&mut self, what: &str, why: &str) {
+        let unread = Unread { what: what.to_owned(), why: why.trim().to_owned() };
         if self.unread.contains(&unread) {
             return;
         }

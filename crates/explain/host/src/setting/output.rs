@@ -2,6 +2,7 @@
 
 use super::{Amount, ChannelKind};
 use crate::text::ethtool_flow_hash::FIELDS;
+use crate::text::line::one_of_two;
 use rss::HashFields;
 
 /// A feature as `ethtool -k` lists it.
@@ -74,12 +75,9 @@ fn feature_line(line: &str) -> Option<FeatureLine<'_>> {
     Some(FeatureLine { name, on, requested, fixed: rest == "[fixed]", part: line.starts_with('\t') })
 }
 
-fn switch(word: &str) -> Option<bool> {
-    match word {
-        "on" => Some(true),
-        "off" => Some(false),
-        _ => None,
-    }
+/// `on` or `off`.
+pub(super) fn switch(word: &str) -> Option<bool> {
+    one_of_two(word, "on", "off")
 }
 
 /// The current number of channels in the output of `ethtool -l`; `None` where the driver does not say.

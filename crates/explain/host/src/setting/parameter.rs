@@ -99,10 +99,9 @@ impl FromStr for Amount {
     type Err = ParseError;
 
     fn from_str(word: &str) -> Result<Amount, ParseError> {
-        match word {
-            "on" => Ok(Amount::Switch(true)),
-            "off" => Ok(Amount::Switch(false)),
-            _ => super::parse::number("number, on or off", word).map(Amount::Number),
+        match super::output::switch(word) {
+            Some(on) => Ok(Amount::Switch(on)),
+            None => super::parse::number("number, on or off", word).map(Amount::Number),
         }
     }
 }

@@ -5,38 +5,27 @@
 //! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last, if
 //! that has no other driver.
 
-use super::line::is_word_of;
+use super::line::{is_word_of, one_of_two};
 use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Fact, Feature, Interface, Kind, Limited, Observed, Quote, Snapshot};
 use std::sync::Arc;
 
-pub(super) static RINGS: Tool = Tool {
-    name: "ethtool -g",
-    command: |command| command.is("ethtool", "-g"),
-    heading: |line| has_heading(line, &["Ring parameters for "]),
-    open: |context| Output::open(context, &["Ring parameters for "], ring),
-};
+/// ethtool with this option, whose output has one of these headings and lines that the function reads.
+macro_rules! with_heading {
+    ($option:literal, $headings:expr, $pair:ident) => {
+        Tool {
+            name: concat!("ethtool ", $option),
+            command: |command| command.is("ethtool", $option),
+            heading: |line| has_heading(line, &$headings),
+            open: |context| Output::open(context, &$headings, $pair),
+        }
+    };
+}
 
-pub(super) static CHANNELS: Tool = Tool {
-    name: "ethtool -l",
-    command: |command| command.is("ethtool", "-l"),
-    heading: |line| has_heading(line, &["Channel parameters for "]),
-    open: |context| Output::open(context, &["Channel parameters for "], channel),
-};
-
-pub(super) static COALESCE: Tool = Tool {
-    name: "ethtool -c",
-    command: |command| command.is("ethtool", "-c"),
-    heading: |line| has_heading(line, &["Coalesce parameters for "]),
-    open: |context| Output::open(context, &["Coalesce parameters for "], coalesce),
-};
-
-pub(super) static FEATURES: Tool = Tool {
-    name: "ethtool -k",
-    command: |command| command.is("ethtool", "-k"),
-    heading: |line| has_heading(line, &FEATURES_FOR),
-    open: |context| Output::open(context, &FEATURES_FOR, feature),
-};
+pub(super) static RINGS: Tool = with_heading!("-g", ["Ring parameters for "], ring);
+pub(super) static CHANNELS: Tool = with_heading!("-l", ["Channel parameters for "], channel);
+pub(super) static COALESCE: Tool = with_heading!("-c", ["Coalesce parameters for "], coalesce);
+pub(super) static FEATURES: Tool = with_heading!("-k", FEATURES_FOR, feature);
 
 pub(super) static DRIVER: Tool = Tool {
     name: "ethtool -i",
@@ -143,11 +132,8 @@ fn coalesce(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot:
     match name {
         // `off  TX: off`
         "Adaptive RX" => {
-            let is_on = match value.split_whitespace().next() {
-                Some("on") => true,
-                Some("off") => false,
-                _ => return Outcome::Skipped,
-            };
+            let word = value.split_whitespace().next().unwrap_or_default();
+            let Some(is_on) = one_of_two(word, "on", "off") else { return Outcome::Skipped };
             let quote = line.quote();
             if let Some(interface) = snapshot.interface_mut(&output.interface, &quote) {
                 Observed::note(&mut interface.adaptive_rx, is_on, &quote);
@@ -194,11 +180,7 @@ fn is_feature(name: &str) -> bool {
 
 fn feature_state(value: &str) -> Option<Feature> {
     let (on, remark) = value.split_once(' ').unwrap_or((value, ""));
-    let on = match on {
-        "on" => true,
-        "off" => false,
-        _ => return None,
-    };
+    let on = one_of_two(on, "on", "off")?;
     let fixed = match remark.trim() {
         "[fixed]" => true,
         "" | "[requested on]" | "[requested off]" | "[not requested]" => false,

@@ -4,7 +4,7 @@
 //! text ends within the list, a field may be missing from it: nothing is concluded then, unless the last field
 //! of all was read.
 
-use super::{Line, Outcome, Section, Tool, unread};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Fact, Observed, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -94,7 +94,7 @@ impl Section for FlowHash {
             self.believe(snapshot);
         } else {
             let what = format!("ethtool -n {} rx-flow-hash {}", self.interface, list.flow);
-            unread(snapshot, &what, "the text ends within the list of fields");
+            snapshot.note_unread(&what, "the text ends within the list of fields");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! another output does. Where the text ends with a row, only a table of 128 entries is: that is what the drivers
 //! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
 
-use super::{Context, Line, Outcome, Section, Tool, unread};
+use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Observed, Quote, Reta, Snapshot};
 use rss::HashKey;
 
@@ -158,7 +158,7 @@ impl Table {
                 .then(|| format!("nothing shows that entry {} of the table is the last", self.entries.len()))
         });
         if let Some(why) = damage {
-            unread(snapshot, &format!("ethtool -x {interface}"), &why);
+            snapshot.note_unread(&format!("ethtool -x {interface}"), &why);
             return;
         }
         if self.entries.is_empty() {

@@ -3,6 +3,7 @@
 //! Lists of link modes go over several lines; they are believed once the line after them was read, since the
 //! fastest mode stands last.
 
+use super::line::one_of_two;
 use super::{Line, Outcome, Section, Tool};
 use crate::{Fact, Link, Observed, Quote, Snapshot};
 
@@ -121,10 +122,10 @@ fn note(link: &mut Link, name: &str, value: &str, quote: &Quote) {
             let speed = speed.filter(|speed| ![0, 65535, u32::MAX].contains(speed));
             Observed::note(&mut link.speed, speed, quote);
         }
-        ("Duplex", "Full") => Observed::note(&mut link.full_duplex, true, quote),
-        ("Duplex", "Half") => Observed::note(&mut link.full_duplex, false, quote),
-        ("Link detected", "yes") => Observed::note(&mut link.up, true, quote),
-        ("Link detected", "no") => Observed::note(&mut link.up, false, quote),
+        ("Duplex", duplex) => {
+            Observed::note(&mut link.full_duplex, one_of_two(duplex, "Full", "Half"), quote)
+        }
+        ("Link detected", word) => Observed::note(&mut link.up, one_of_two(word, "yes", "no"), quote),
         _ => {}
     }
 }

@@ -104,10 +104,7 @@ fn at_queue(interface: &mut Interface, place: &Place<'_>, value: &str, quote: &Q
     if !place.is_rx && !place.leaf.starts_with("rx") {
         return true;
     }
-    if !interface.queues.contains_key(&place.queue) && interface.queues.len() >= Snapshot::QUEUES {
-        return false;
-    }
-    let queue = interface.queues.entry(place.queue).or_default();
+    let Some(queue) = interface.queue_mut(place.queue) else { return false };
     let Ok(value) = value.parse::<u64>() else { return true };
     let slot = match (place.leaf, place.is_rx) {
         ("rx_packets" | "rx_ring.count", _) | ("packets" | "ipackets", true) => &mut queue.packets,

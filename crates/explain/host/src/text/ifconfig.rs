@@ -5,8 +5,8 @@
 //! `ifmedia.c`, `ifvlan.c`, `ifbridge.c`, `iflagg.c`).
 
 use super::command::is_interface;
-use super::line::is_word_of;
-use super::{Line, Outcome, Section, Tool, freebsd_nics, sysctl_machine};
+use super::line::{is_word_of, one_of_two};
+use super::{Line, Outcome, Section, Tool, freebsd_nics, ip_link, sysctl_machine};
 use crate::{Fact, Feature, Interface, Kind, Observed, Quote, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -148,11 +148,7 @@ fn vlan(name: &str, rest: &str, quote: &Quote, snapshot: &mut Snapshot) {
     let id = rest.trim_start_matches(':').split_whitespace().next().and_then(|id| id.parse().ok());
     let Some(id) = id.filter(|id| *id < 4096) else { return };
     let parent = after("parent interface: ").or_else(|| after("parent: ")).filter(|word| is_interface(word));
-    let tpid = match after("vlanproto: ") {
-        Some("802.1q") => Some(0x8100),
-        Some("802.1ad") => Some(0x88a8),
-        _ => None,
-    };
+    let tpid = after("vlanproto: ").and_then(ip_link::tpid);
     // An id of 0 without a parent is a device that is not set up yet.
     if id == 0 && parent.is_none() {
         return;
@@ -171,11 +167,7 @@ fn media(interface: &mut Interface, rest: &str, quote: &Quote) {
     let words = || active.split([' ', ',', '<', '>', '(', ')', '\t']).filter(|word| !word.is_empty());
     let Some(speed) = words().find_map(speed) else { return };
     Observed::note(&mut interface.link.speed, speed, quote);
-    let is_full = words().find_map(|word| match word {
-        "full-duplex" => Some(true),
-        "half-duplex" => Some(false),
-        _ => None,
-    });
+    let is_full = words().find_map(|word| one_of_two(word, "full-duplex", "half-duplex"));
     Observed::note(&mut interface.link.full_duplex, is_full, quote);
 }
 

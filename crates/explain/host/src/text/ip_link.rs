@@ -6,7 +6,7 @@
 //! answers with an `@` of its own.
 
 use super::kept::Kept;
-use super::line::is_word_of;
+use super::line::{is_word_of, one_of_two};
 use super::{Line, Outcome, Section, Tool};
 use crate::interface::is_plain_name;
 use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
@@ -188,11 +188,7 @@ impl Links {
                 id: value("id").and_then(|id| id.parse().ok()),
             }),
             "bridge" => Some(Kind::Bridge {
-                filtering: value("vlan_filtering").and_then(|on| match on {
-                    "0" => Some(false),
-                    "1" => Some(true),
-                    _ => None,
-                }),
+                filtering: value("vlan_filtering").and_then(|on| one_of_two(on, "1", "0")),
                 tpid: value("vlan_protocol").and_then(tpid),
             }),
             "veth" => Some(Kind::Veth),
@@ -351,7 +347,8 @@ fn set_kind(interface: &mut Interface, kind: Kind, quote: &Quote) {
     }
 }
 
-fn tpid(word: &str) -> Option<u16> {
+/// The TPID that iproute2 and ifconfig call by the standard's name.
+pub(super) fn tpid(word: &str) -> Option<u16> {
     match word.to_ascii_lowercase().as_str() {
         "802.1q" => Some(0x8100),
         "802.1ad" => Some(0x88a8),

@@ -86,6 +86,11 @@ pub(super) fn is_word_of(list: &str, word: &str) -> bool {
     list.split(' ').any(|known| known == word)
 }
 
+/// Which of two words it is: `true` for the first, `None` for any other word.
+pub(crate) fn one_of_two(word: &str, yes: &str, no: &str) -> Option<bool> {
+    [(yes, true), (no, false)].into_iter().find_map(|(known, is_first)| (word == known).then_some(is_first))
+}
+
 /// [`str::trim`], which decodes characters; nearly every line begins and ends with ASCII.
 pub(super) fn trim(text: &str) -> &str {
     let ascii = text.trim_ascii();

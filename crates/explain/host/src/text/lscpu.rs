@@ -27,13 +27,15 @@ pub(super) static NPROC: Tool = Tool {
 pub(super) static CPUINFO: Tool = Tool {
     name: "/proc/cpuinfo",
     command: |command| command.reads("/proc/cpuinfo"),
-    heading: |line| line.starts_with("processor\t: ") && processor(line) == Some(0),
+    heading: |line| {
+        line.starts_with("processor\t: ") && pair(line).is_some_and(|(_, number)| number.parse() == Ok(0_u32))
+    },
     open: |_| Box::new(Processors { online: 0, quote: None }),
 };
 
 fn listing(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     let text = line.trimmed();
-    let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) else {
+    let Some((name, value)) = pair(text) else {
         return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
     };
     match name {
@@ -81,10 +83,7 @@ impl Section for Processors {
         if text.is_empty() {
             return Outcome::Skipped;
         }
-        let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
-        else {
-            return Outcome::Over;
-        };
+        let Some((name, value)) = pair(text) else { return Outcome::Over };
         match name {
             "processor" if value.parse::<u32>().is_ok() => {
                 self.online += 1;
@@ -107,8 +106,9 @@ impl Section for Processors {
     fn cut(&mut self, _snapshot: &mut Snapshot) {}
 }
 
-fn processor(line: &str) -> Option<u32> {
-    line.split_once(':')?.1.trim().parse().ok()
+/// `name: value`.
+fn pair(text: &str) -> Option<(&str, &str)> {
+    text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
 }
 
 /// What was read first stays: `/proc/interrupts` says the same.

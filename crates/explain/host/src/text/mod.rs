@@ -22,7 +22,7 @@ mod ip_link;
 mod join;
 mod kept;
 mod kernel_log;
-mod line;
+pub(crate) mod line;
 mod lscpu;
 mod lspci;
 mod mpstat;
@@ -47,7 +47,7 @@ mod vector_name;
 mod vmstat_i;
 
 use crate::interface;
-use crate::{Fact, Load, Quote, Snapshot, System, Unread};
+use crate::{Fact, Load, Quote, Snapshot, System};
 use command::{Command, Target};
 use line::{Context, Line};
 use std::io::{self, BufRead, Read};
@@ -223,7 +223,7 @@ impl Reader {
         self.cut();
         if text.limit() == 0 {
             let why = format!("it is longer than {} MiB, and what follows was not read", most >> 20);
-            unread(&mut self.snapshot, name, &why);
+            self.snapshot.note_unread(name, &why);
         }
         result
     }
@@ -354,7 +354,7 @@ impl Reader {
         };
         context.requested = Some(context.interface().to_owned());
         if command.target == Target::NotUnderstood {
-            unread(&mut self.snapshot, command.text, "interface name not understood");
+            self.snapshot.note_unread(command.text, "interface name not understood");
         }
     }
 
@@ -376,7 +376,7 @@ impl Reader {
     fn refuse(&mut self) {
         let refusal = self.refusal.take().filter(|_| !self.is_answered);
         if let (Some(why), Some(what)) = (refusal, &self.context.command) {
-            unread(&mut self.snapshot, what, &why);
+            self.snapshot.note_unread(what, &why);
         }
         self.is_answered = false;
     }
@@ -387,7 +387,7 @@ impl Reader {
         let Some(comment) = text.strip_prefix("# ") else { return false };
         if let Some(why) = comment.strip_prefix("not read: ") {
             if let Some(what) = &self.context.command {
-                unread(&mut self.snapshot, what, why);
+                self.snapshot.note_unread(what, why);
             }
             return true;
         }
@@ -425,19 +425,6 @@ fn note_load(cpu: u32, load: Fact<Load>, snapshot: &mut Snapshot) {
     let known = &mut snapshot.cpus.load;
     if known.len() < Snapshot::CPUS || known.contains_key(&cpu) {
         known.insert(cpu, load);
-    } else {
-        snapshot.omitted += 1;
-    }
-}
-
-/// Records that `what` could not be read.
-fn unread(snapshot: &mut Snapshot, what: &str, why: &str) {
-    let unread = Unread { what: what.to_owned(), why: why.trim().to_owned() };
-    if snapshot.unread.contains(&unread) {
-        return;
-    }
-    if snapshot.unread.len() < Snapshot::LINES {
-        snapshot.unread.push(unread);
     } else {
         snapshot.omitted += 1;
     }

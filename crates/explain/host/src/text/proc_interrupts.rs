@@ -270,14 +270,9 @@ fn cpu_heading(text: &str) -> Option<Vec<u32>> {
 }
 
 fn is_cpu_heading(text: &str) -> bool {
-    text.strip_prefix("CPU").is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit())
-            && text.split_whitespace().all(|word| {
-                word.strip_prefix("CPU").is_some_and(|number| {
-                    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-                })
-            })
-    })
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let is_cpu = |word: &str| word.strip_prefix("CPU").is_some_and(is_number);
+    text.starts_with("CPU") && text.split_whitespace().all(is_cpu)
 }
 
 /// A row without its heading: number, counts, and a chip that nothing else prints.

@@ -106,8 +106,8 @@ impl Section for Statistics {
             return Outcome::Over;
         }
         let is_clue = self.clues.note(name);
-        if is_clue && self.clue.is_none() {
-            self.clue = Some(line.quote());
+        if is_clue {
+            self.clue.get_or_insert_with(|| line.quote());
         }
         let found = find(name, None);
         if found != Found::Nothing {
@@ -121,7 +121,7 @@ impl Section for Statistics {
         let sample = std::mem::take(&mut self.sample);
         let Some(seen) = sample.seen.as_ref().or(self.clue.as_ref()) else { return };
         if self.interface.is_empty() && !self.is_new(&sample) {
-            super::unread(snapshot, TOOL.name, "counters of an interface without a name, a second time");
+            snapshot.note_unread(TOOL.name, "counters of an interface without a name, a second time");
             snapshot.omitted += 1;
             return;
         }
@@ -180,10 +180,7 @@ impl Statistics {
 
     /// Takes a counter that means something, or may.
     fn counter(&mut self, found: Found, name: &str, value: u64, line: &Line<'_>, snapshot: &mut Snapshot) {
-        let Some(matched) = (match found {
-            Found::Match(matched) => Some(matched),
-            Found::AskDriver(_) | Found::Nothing => None,
-        }) else {
+        let Found::Match(matched) = found else {
             if self.sample.unexplained.contains_key(name) {
                 self.end(snapshot);
             }
@@ -254,7 +251,7 @@ impl Reading {
     fn of(found: Match, name: &str, under: Option<u32>) -> Option<Reading> {
         let pattern = found.pattern;
         let part = || Share::Part { unicast: name.contains("ucast") || name.contains("unicast") };
-        let of_queue = |queue: u32, what: What| {
+        let cell = |queue: Option<u32>, what: What| {
             let (cell, share) = match what {
                 What::Packets => (Cell::Packets, Share::Whole),
                 What::PacketsPart => (Cell::Packets, part()),
@@ -264,20 +261,14 @@ impl Reading {
                 What::DropsByXdp => (Cell::Drops, Share::Minus),
                 What::PacketsWhilePolled => (Cell::Packets, Share::WhilePolled),
             };
-            Reading::Cell { queue: Some(queue), cell, share, pattern }
+            Reading::Cell { queue, cell, share, pattern }
         };
         Some(match found.meaning {
-            Meaning::Queue { queue, what } => of_queue(queue, what),
-            Meaning::UnderHeading(what) => of_queue(under?, what),
-            Meaning::TotalPackets => {
-                Reading::Cell { queue: None, cell: Cell::Packets, share: Share::Whole, pattern }
-            }
-            Meaning::TotalPacketsPart => {
-                Reading::Cell { queue: None, cell: Cell::Packets, share: part(), pattern }
-            }
-            Meaning::TotalBytes => {
-                Reading::Cell { queue: None, cell: Cell::Bytes, share: Share::Whole, pattern }
-            }
+            Meaning::Queue { queue, what } => cell(Some(queue), what),
+            Meaning::UnderHeading(what) => cell(Some(under?), what),
+            Meaning::TotalPackets => cell(None, What::Packets),
+            Meaning::TotalPacketsPart => cell(None, What::PacketsPart),
+            Meaning::TotalBytes => cell(None, What::Bytes),
             Meaning::Overflow => Reading::Overflow,
             Meaning::TooLong => Reading::TooLong,
             Meaning::Heading { .. } | Meaning::Other => return None,
@@ -369,9 +360,7 @@ impl Sample {
         if self.cells.len() + self.overflow.len() + self.too_long.len() >= MOST {
             return false;
         }
-        if self.seen.is_none() {
-            self.seen = Some(quote.clone());
-        }
+        self.seen.get_or_insert_with(|| quote.clone());
         match reading {
             Reading::Cell { queue, cell, share, pattern } => {
                 self.cells.entry((queue, cell)).or_default().add(share, pattern, value, quote);
@@ -386,9 +375,7 @@ impl Sample {
         if self.unexplained.len() >= MOST {
             return false;
         }
-        if self.seen.is_none() {
-            self.seen = Some(quote.clone());
-        }
+        self.seen.get_or_insert_with(|| quote.clone());
         self.unexplained.insert(name.to_owned(), (value, quote));
         true
     }
@@ -445,10 +432,7 @@ fn slot(interface: &mut Interface, queue: Option<u32>, cell: Cell) -> Option<&mu
             Cell::Drops => None,
         };
     };
-    if interface.queues.len() >= Snapshot::QUEUES && !interface.queues.contains_key(&queue) {
-        return None;
-    }
-    let queue = interface.queues.entry(queue).or_default();
+    let queue = interface.queue_mut(queue)?;
     Some(match cell {
         Cell::Packets => &mut queue.packets,
         Cell::Bytes => &mut queue.bytes,

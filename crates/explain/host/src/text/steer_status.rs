@@ -4,7 +4,7 @@
 //! that does not hold what it should. An object that is no JSON, has no
 //! mode that is known or ends with the text is not read at all.
 
-use super::{Line, Outcome, Section, Tool, unread};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Counter, Fact, Observed, Quote, Snapshot, SteerTarget, Steering, Xdp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -191,7 +191,7 @@ struct Reason {
 impl Object {
     fn refuse(&self, snapshot: &mut Snapshot, why: &str) {
         let Some(begin) = &self.begin else { return };
-        unread(snapshot, begin.command.as_deref().unwrap_or(TOOL.name), why);
+        snapshot.note_unread(begin.command.as_deref().unwrap_or(TOOL.name), why);
     }
 
     /// Part of the object as evidence: in one line, as a line of the object may hold all of it.

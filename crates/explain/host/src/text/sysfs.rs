@@ -6,7 +6,7 @@
 //! Linux 4.13) goes before `smp_affinity` (the CPUs that are allowed): it says where the work is done.
 
 use super::kept::Kept;
-use super::line::is_word_of;
+use super::line::{is_word_of, one_of_two};
 use super::proc_interrupts::bare;
 use super::{Context, Line, Outcome, Section, Tool, command, cpu_list};
 use crate::{Fact, Interface, Kind, Observed, Quote, Snapshot};
@@ -145,21 +145,9 @@ impl Files {
                 &quote,
             ),
             "duplex" => {
-                let is_full = match value {
-                    "full" => Some(true),
-                    "half" => Some(false),
-                    _ => None,
-                };
-                Observed::note(&mut interface.link.full_duplex, is_full, &quote);
+                Observed::note(&mut interface.link.full_duplex, one_of_two(value, "full", "half"), &quote);
             }
-            "carrier" => {
-                let is_up = match value {
-                    "1" => Some(true),
-                    "0" => Some(false),
-                    _ => None,
-                };
-                Observed::note(&mut interface.link.up, is_up, &quote);
-            }
+            "carrier" => Observed::note(&mut interface.link.up, one_of_two(value, "1", "0"), &quote),
             "device/sriov_numvfs" => {
                 interface.virtual_functions = value.parse().ok().map(|number| Fact::new(number, quote));
             }
@@ -223,16 +211,9 @@ fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapsho
     let (Ok(queue), Some(cpus)) = (queue.parse::<u32>(), cpu_list::mask(mask)) else {
         return Outcome::Skipped;
     };
-    let is_kept = snapshot.interface_mut(name, &quote).is_some_and(|interface| {
-        let has_room = interface.queues.len() < Snapshot::QUEUES || interface.queues.contains_key(&queue);
-        if has_room {
-            let queue = interface.queues.entry(queue).or_default();
-            Observed::note(&mut queue.rps, cpus, &quote);
-        }
-        has_room
-    });
-    if !is_kept {
-        snapshot.omitted += 1;
+    match snapshot.interface_mut(name, &quote).and_then(|interface| interface.queue_mut(queue)) {
+        Some(queue) => Observed::note(&mut queue.rps, cpus, &quote),
+        None => snapshot.omitted += 1,
     }
     Outcome::Taken
 }
