@@ -6,10 +6,10 @@
 
 #![allow(unsafe_code)]
 
+use crate::socket::Mapping;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
-use std::ptr::{self, NonNull};
 
 /// Commands that only read (`include/uapi/linux/ethtool.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Caller {
         for (to, from) in request.ifr_name.iter_mut().zip(name) {
             *to = libc::c_char::from_ne_bytes([*from]);
         }
-        request.ifr_ifru.ifru_data = self.buffer.start.as_ptr().cast();
+        request.ifr_ifru.ifru_data = self.buffer.bytes().as_mut_ptr().cast();
         // SAFETY: `request` is an `ifreq` with a name that ends in zero. Its pointer is to a mapping that this
         // process may write and that nothing else refers to while `self` is borrowed; it is followed by pages
         // that may not be written, so the kernel's copy stops there with EFAULT. None of the commands of
@@ -103,11 +103,9 @@ impl Caller {
 /// Memory that is followed by a page without access.
 #[derive(Debug)]
 struct Guarded {
-    start: NonNull<u8>,
+    memory: Mapping,
     /// Bytes that may be written: whole pages.
     size: usize,
-    /// Bytes mapped.
-    mapped: usize,
 }
 
 impl Guarded {
@@ -116,40 +114,15 @@ impl Guarded {
         let page = rustix::param::page_size();
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let size = room.max(1).checked_next_multiple_of(page).ok_or_else(too_large)?;
-        let mapped = size.checked_add(page).ok_or_else(too_large)?;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                mapped,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
-        let guarded = Guarded { start, size, mapped };
-        // SAFETY: the range is the front of the mapping just made, whole pages, and nothing refers to it yet.
-        let result =
-            unsafe { libc::mprotect(start.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(guarded) }
+        let mut memory = Mapping::anonymous(size.checked_add(page).ok_or_else(too_large)?)?;
+        let guard = memory.bytes_mut(size, page).as_mut_ptr();
+        // SAFETY: the last page of the mapping just made, to which nothing refers: `bytes` ends before it.
+        let result = unsafe { libc::mprotect(guard.cast(), page, libc::PROT_NONE) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Guarded { memory, size }) }
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: `size` bytes from `start` are mapped readable and writable for as long as `self` lives,
-        // initialised (anonymous memory is zero), and reached through `self` alone.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
-    }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and no reference to it outlives `self`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
+        self.memory.bytes_mut(0, self.size)
     }
 }
 
@@ -162,10 +135,11 @@ mod tests {
         let mut buffer = Guarded::new(10).expect("memory");
         assert_eq!(buffer.size, rustix::param::page_size());
         buffer.bytes().fill(1);
+        let start = buffer.bytes().as_mut_ptr();
         // A read(2) of more than fits is cut at the page without access, as the ioctl's copy is.
         let zero = std::fs::File::open("/dev/zero").expect("device");
         // SAFETY: the kernel checks the range page by page; the second page is mapped without access.
-        let read = unsafe { libc::read(zero.as_raw_fd(), buffer.start.as_ptr().cast(), buffer.size + 16) };
+        let read = unsafe { libc::read(zero.as_raw_fd(), start.cast(), buffer.size + 16) };
         assert_eq!(read, isize::try_from(buffer.size).expect("small"));
     }
 
