@@ -1,7 +1,7 @@
 //! What is coalesced and segmented again is what was received, and no flow loses its order.
 
 use crate::packets::received::{Received, coalesce};
-use crate::packets::{CWR, ECE, Spec, any_encapsulation, any_spec, frame};
+use crate::packets::{CWR, ECE, Spec, any_encapsulation, any_spec, complete_header, frame};
 use proptest::prelude::*;
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use wire::emit::{Encapsulation, Tcp};
@@ -52,9 +52,7 @@ impl Sender {
             // A fragment, header checksum right.
             18 if !spec.version_6 => {
                 packet[6] |= 0x20;
-                packet[10..12].fill(0);
-                let checksum = wire::emit::checksum::internet(&packet[..20]);
-                packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+                complete_header(&mut packet);
             }
             _ => {}
         }

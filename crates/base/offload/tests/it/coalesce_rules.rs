@@ -1,7 +1,7 @@
 //! What becomes one packet, rule by rule.
 
 use crate::packets::received::{CHANGES, Received, coalesce, in_order, stream};
-use crate::packets::{CWR, Spec, frame};
+use crate::packets::{CWR, Spec, complete_header, frame};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use wire::emit::{Encapsulation, Tcp};
 
@@ -17,13 +17,6 @@ fn counts_within(limits: Limits, received: &[Received]) -> Vec<usize> {
 /// Five packets of 100 bytes of payload.
 fn five(spec: &Spec) -> Vec<(Spec, Vec<u8>)> {
     in_order(spec, 5, 100)
-}
-
-/// The IPv4 header checksum made right.
-fn mend(packet: &mut [u8]) {
-    packet[10..12].fill(0);
-    let checksum = wire::emit::checksum::internet(&packet[..20]);
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[test]
@@ -156,7 +149,7 @@ fn wrong_checksums_the_reserved_bit_and_datagrams_without_checksum_stand_alone()
             false,
             |packet| {
                 packet[6] |= 0x80;
-                mend(packet);
+                complete_header(packet);
             },
             &[2, 1, 2],
         ),
@@ -219,7 +212,7 @@ fn a_fragment_closes_what_is_between_its_addresses() {
     apart.iter_mut().for_each(|received| received.flow = 1);
     let mut packet = Spec { udp: true, ..Spec::default() }.packet(&[1; 64]);
     packet[6] = 0x20;
-    mend(&mut packet);
+    complete_header(&mut packet);
     let fragment = Received { is_fragment: true, ..Received::new(&Encapsulation::NONE, packet, 2) };
     // Two of each flow, the fragment, the third of each.
     let (third, third_apart) = (mixed.pop().expect("3"), apart.pop().expect("3"));

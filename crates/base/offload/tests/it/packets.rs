@@ -242,6 +242,13 @@ pub fn any_encapsulation() -> impl Strategy<Value = Encapsulation> {
     proptest::sample::select(texts.to_vec()).prop_map(|text| text.parse().expect("an encapsulation"))
 }
 
+/// Computes the IPv4 header checksum of a packet without options anew.
+pub fn complete_header(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let checksum = checksum::internet(&packet[..20]);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
 /// A frame: the packet behind the encapsulation.
 pub fn frame(encapsulation: &Encapsulation, packet: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; encapsulation.length()];
