@@ -14,6 +14,9 @@ use crate::process::Process;
 use crate::run::Ended;
 use ends::{Ends, Side};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::thread;
 use testkit::{program, require};
 
 /// Every kind of encapsulation; `PEER` is the other end's MAC address.
@@ -173,6 +176,43 @@ fn down_waits_until_the_interface_is_gone_and_status_lists_what_is_there() {
         ends.rxlane(Side::Near, &question).ends(1).says("there is no link sub0");
     }
     ends.rxlane(Side::Near, &["status"]).ends(0);
+}
+
+#[test]
+fn several_down_at_once_wait_for_the_same_end() {
+    let Some(ends) = Ends::new(1516) else { return };
+    for _ in 0..3 {
+        let up = ends.up(Side::Near, "q:35", &[]);
+        let downs = thread::scope(|scope| {
+            let down = || scope.spawn(|| ends.rxlane(Side::Near, &["down", "sub0"]));
+            [(); 3].map(|()| down()).map(|down| down.join().expect("no panic"))
+        });
+        assert!(downs.iter().any(|down| down.code() == 0), "{downs:?}");
+        for down in &downs {
+            let expected = if down.code() == 0 { "sub0 is removed" } else { "there is no link sub0" };
+            assert!(down.code() <= 1);
+            down.says(expected);
+        }
+        assert!(!ends.has(Side::Near, "sub0"));
+        up.ended().ends(0);
+    }
+}
+
+/// The process of a link that ends closes connections that it has not answered, before or after the question was written.
+#[test]
+fn down_of_a_link_that_ends_hears_that_there_is_none() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let up = ends.up(Side::Near, "q:35", &[]);
+    let mut files = fs::read_dir(ends.state()).expect("the state").map(|entry| entry.expect("a file").path());
+    let socket = files.find(|path| path.extension().is_some_and(|end| end == "sock"));
+    let socket = socket.expect("the socket of the link");
+    up.interrupted().ends(0);
+    let ending = UnixListener::bind(&socket).expect("bound");
+    thread::spawn(move || {
+        ending.incoming().take(10).for_each(drop);
+        fs::remove_file(&socket).expect("removed");
+    });
+    ends.rxlane(Side::Near, &["down", "sub0"]).ends(1).says("there is no link sub0");
 }
 
 #[test]

@@ -173,12 +173,20 @@ impl Instances {
     fn exchange(&self, name: &str, question: &str) -> Result<Answered, ControlError> {
         server::remove_abandoned(self);
         let until = Instant::now() + DYING;
+        let mut ending = None;
         loop {
-            match self.exchange_once(name, question) {
-                // A killed process takes connections, and answers none, until the kernel has come to its socket.
+            let (stream, pid) = self.connect(name).inspect_err(|error| {
+                // Its process is still removing the interface.
+                if let (ControlError::None { .. }, Some(pid)) = (error, ending) {
+                    wait_for_end(pid, DYING);
+                }
+            })?;
+            match self.exchange_once(stream, pid, name, question) {
+                // One that ends, or was killed, takes connections, and answers none, until its socket is closed.
                 Err(ControlError::NoAnswer { source, .. })
-                    if source.kind() == io::ErrorKind::ConnectionReset && Instant::now() < until =>
+                    if is_disconnected(&source) && Instant::now() < until =>
                 {
+                    ending = pid.filter(|pid| *pid != std::process::id());
                     thread::sleep(Duration::from_millis(10));
                 }
                 answered => return answered,
@@ -186,8 +194,13 @@ impl Instances {
         }
     }
 
-    fn exchange_once(&self, name: &str, question: &str) -> Result<Answered, ControlError> {
-        let (mut stream, pid) = self.connect(name)?;
+    fn exchange_once(
+        &self,
+        mut stream: UnixStream,
+        pid: Option<u32>,
+        name: &str,
+        question: &str,
+    ) -> Result<Answered, ControlError> {
         let mut answer = String::new();
         let exchange = || -> io::Result<_> {
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -206,6 +219,11 @@ impl Instances {
         })?;
         Ok((answer, reader, pid))
     }
+}
+
+/// Whether the other end closed the connection without an answer.
+fn is_disconnected(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 /// Whether a read or write took longer than [`PATIENCE`].
