@@ -5,6 +5,7 @@ mod keeper;
 mod records;
 mod refused;
 mod settings;
+mod simultaneous;
 
 use crate::machine::{Machine, Manager, WAN, online_cpus, signal};
 use crate::run::{Ended, Report};
@@ -107,25 +108,6 @@ fn a_setting_is_changed_with_consent_and_put_back() {
     assert!(machine.features().contains("rx-vlan-offload: off"), "{}", undo.text());
     machine.run(&["down", WAN]).ends(0).says("rxvlan on");
     assert_eq!(machine.state(), before);
-    machine.assert_nothing_left();
-}
-
-#[test]
-fn two_at_once_are_one_after_the_other() {
-    let Some(machine) = Machine::steer() else { return };
-    let spawn = || {
-        let mut command = machine.command(&["up", WAN, "--seconds", "0", "--disable-rxvlan"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
-    };
-    let both = [spawn(), spawn()];
-    let ended = both.map(|child| child.wait_with_output().expect("an end"));
-    let mut codes = ended.each_ref().map(Ended::code);
-    codes.sort_unstable();
-    assert_eq!(codes, [0, 1], "{} {}", ended[0].text(), ended[1].text());
-    // What the loser took back was not the winner's.
-    assert!(machine.features().contains("rx-vlan-offload: off"));
-    assert_eq!(machine.status()["mode"], "native");
-    machine.run(&["down", WAN]).ends(0);
     machine.assert_nothing_left();
 }
 

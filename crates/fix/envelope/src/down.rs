@@ -13,7 +13,7 @@ use steer::error::with_causes;
 use steer::record::Records;
 use steer::{named, stale_namespaces, up};
 use xdp::envelope::Envelope;
-use xdp::{Dead, Family, Interface};
+use xdp::{Family, Interface};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Down {
@@ -49,8 +49,10 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     } else if dead.is_empty() && !place::is_noted(name, records) {
         return Err(named::nowhere(Family::Envelope, name, records).into());
     }
+    let lock = |interface| records.wait_for_lock(Kind::Envelope, interface);
+    let _alone = interface.as_ref().map(lock).transpose()?;
     let _lock = records.work()?;
-    undo(name, interface, &dead, records)
+    undo(name, records)
 }
 
 /// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone remains
@@ -62,9 +64,7 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     }
     let _lock = records.work()?;
     let again = |name: &String| -> Result<String, Error> {
-        let dead = named::dead(Family::Envelope, name)?;
-        let interface = named::named(Family::Envelope, name)?.interface;
-        match undo(name, interface, &dead, records) {
+        match undo(name, records) {
             // It was killed before it had done anything.
             Ok(_) | Err(Error::None { .. }) => {}
             Err(error) => return Err(error),
@@ -76,7 +76,9 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
 }
 
 /// The lock is held.
-fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Records) -> Result<Down, Error> {
+fn undo(name: &str, records: &Records) -> Result<Down, Error> {
+    let dead = named::dead(Family::Envelope, name)?;
+    let interface = named::named(Family::Envelope, name)?.interface;
     let mut down = Down { interface: name.to_owned(), ..Down::default() };
     let mut found = !dead.is_empty();
     if let Some(interface) = &interface {
@@ -93,7 +95,7 @@ fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Recor
         };
         found |= Envelope::remove(interface)?;
     }
-    for one in dead {
+    for one in &dead {
         if xdp::clear_dead(one)? {
             down.leftovers.push(match one.why {
                 xdp::Stale::Removed => "the interface had been removed, or the program was taken off it",

@@ -50,10 +50,18 @@ pub fn resolve(request: &Request, records: &Records) -> Result<Resolved, Error> 
     may_be_here(&interface, &described)?;
     interface.is_free()?;
     // Without root the journal is closed; `up` looks again.
-    if let Ok(Some(journal)) = up::existing_journal(records)
-        && !place::entries(&journal, &interface, None).is_empty()
-    {
-        return Err(Error::Bare { interface: interface.name });
+    let is_noted = || {
+        let journal = up::existing_journal(records).ok().flatten();
+        journal.is_some_and(|journal| !place::entries(&journal, &interface, None).is_empty())
+    };
+    if is_noted() {
+        // The program of an `up` is on before this is noted, and off after a `down` has settled it.
+        interface.is_free()?;
+        records.wait_for_change();
+        interface.is_free()?;
+        if is_noted() {
+            return Err(Error::Bare { interface: interface.name });
+        }
     }
     let mode = if request.generic { Mode::Generic } else { Mode::Native };
     if let Some(driver) =
@@ -141,10 +149,13 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     let Resolved { plan, setting, driver, .. } = resolved;
     // The loader knows best which privileges are missing.
     envelope::check(plan)?;
+    let interface = &plan.interface;
+    let _alone = records.lock(Kind::Envelope, interface)?;
     let _lock = records.work()?;
+    // It may have come up since, and what the journal has is of that one.
+    interface.is_free()?;
     let instances = Instances::new(Kind::Envelope, records.state().clone())?;
     stale_namespaces::clear(records);
-    let interface = &plan.interface;
     if let Some(mut journal) = up::existing_journal(records)? {
         for number in place::orphans(&journal, &interface.name) {
             journal.forget(number)?;

@@ -124,13 +124,18 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     // What would be refused below is refused before the daemon has ended.
     may_be_taken(found.interface.as_ref())?;
     let mut down = Down::default();
+    let lock = |interface| records.wait_for_lock(service::Kind::Steer, interface);
+    let _alone = match &found.interface {
+        Some(interface) => waited(lock(interface), &mut down)?,
+        None => None,
+    };
     let mut rounds = 0..ROUNDS;
     let working = loop {
         // Without the lock: a process in the foreground takes steering away by itself, and needs it.
         for instance in &found.instances {
             end(instance, records, &mut down);
         }
-        let working = work(records, &mut down)?;
+        let working = waited(records.work(), &mut down)?;
         // Whoever had the lock until now may have attached, and left a daemon.
         found = find(name)?;
         if rounds.next().is_none() || !found.instances.iter().any(|instance| is_kept(instance, records)) {
@@ -186,11 +191,13 @@ fn is_kept(instance: &Instance, records: &Records) -> bool {
     records.kept(instance).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive))
 }
 
-/// Waits for the lock; `None` where the lock cannot be used.
-fn work(records: &Records, down: &mut Down) -> Result<Option<ChangeLock>, Error> {
-    match records.work() {
-        Ok(working) => Ok(Some(working)),
-        Err(busy @ record::Error::Record(RecordError::Busy(_))) => Err(busy.into()),
+/// A lock that was waited for; `None` where locks cannot be used.
+fn waited<T>(lock: Result<T, record::Error>, down: &mut Down) -> Result<Option<T>, Error> {
+    match lock {
+        Ok(lock) => Ok(Some(lock)),
+        Err(busy @ (record::Error::Record(RecordError::Busy(_)) | record::Error::Changing { .. })) => {
+            Err(busy.into())
+        }
         // Without root nothing can be attached from here either; the loader says what is missing.
         Err(error) if error.is_denied() => Ok(None),
         Err(other) => {
@@ -220,7 +227,7 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
     let instances = [instance_of(&attachment)];
     // Another interface may have the name by now; the index is ours.
     let present = named::name_of(interface.index).and_then(|name| Interface::find(&name).ok());
-    let working = work(records, &mut down)?;
+    let working = waited(records.work(), &mut down)?;
     let away = restore::away(&down.interface);
     if present.is_none() && dead(&down.interface)?.is_empty() {
         // It is in another network namespace: the link is held here, and leads there.

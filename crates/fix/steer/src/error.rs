@@ -61,9 +61,11 @@ impl Error {
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
             Error::Programs(error) if error.lacks() => Kind::Lacks,
             Error::Programs(_) => Kind::No,
-            Error::Record(record::Error::Record(RecordError::Busy(_)) | record::Error::Kept { .. }) => {
-                Kind::No
-            }
+            Error::Record(
+                record::Error::Record(RecordError::Busy(_))
+                | record::Error::Kept { .. }
+                | record::Error::Changing { .. },
+            ) => Kind::No,
             Error::Lacks(_)
             | Error::Keeper { .. }
             | Error::Setting(_)

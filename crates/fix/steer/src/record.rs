@@ -1,5 +1,5 @@
 //! What pins cannot tell: the daemon of an attachment, and which shares its CPUs should have; and that one `up` or `down` works
-//! at a time.
+//! at a time, and one `up` of an interface.
 //!
 //! # Contract
 //!
@@ -12,11 +12,15 @@
 
 use kernel::netns::NetNs;
 use serde::{Deserialize, Serialize};
+use service::control::{ControlError, Lock};
 use service::record::{self, ChangeLock, Live, RecordError};
 use service::{Instance, Instances, Kind, StateDir, StateError};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use xdp::{Attachment, Dead};
+use std::thread;
+use std::time::{Duration, Instant};
+use xdp::{Attachment, Dead, Interface};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
@@ -59,6 +63,11 @@ pub enum Error {
     Record(#[from] RecordError),
     #[error("process {pid} is the daemon of {interface} already")]
     Kept { pid: u32, interface: String },
+    #[error(
+        "another rxlane is bringing up the {kind} {interface}, or taking it down, at this moment: try again when it has \
+         finished"
+    )]
+    Changing { kind: Kind, interface: String },
 }
 
 impl From<StateError> for Error {
@@ -80,6 +89,9 @@ pub struct Keeping(Live);
 /// How the names of records of daemons and of what was planned end.
 const DAEMON: &str = ".daemon";
 const PLAN: &str = ".plan";
+/// How long `down` waits for an `up`, and between two tries.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Records {
     /// The folder of a machine; that of the journal.
@@ -106,6 +118,42 @@ impl Records {
     /// Waits for the lock to attach or detach.
     pub fn work(&self) -> Result<ChangeLock, Error> {
         Ok(ChangeLock::wait(&self.state)?)
+    }
+
+    /// The lock on what `kind` has on an interface, whatever the interface is called: for `up`, which does not wait for another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changing`]: another process has it; [`Error::Record`].
+    pub fn lock(&self, kind: Kind, interface: &Interface) -> Result<Lock, Error> {
+        let instances = Instances::new(kind, self.state.clone())?;
+        let lock = Lock::take(&instances, &interface.index.to_string()).map_err(|error| match error {
+            ControlError::State(error) => error,
+            ControlError::File { what, path, source } => StateError::File { what, path, source },
+            other => StateError::File {
+                what: "lock",
+                path: self.folder().to_owned(),
+                source: io::Error::other(other),
+            },
+        })?;
+        lock.ok_or_else(|| Error::Changing { kind, interface: interface.name.clone() })
+    }
+
+    /// The same for `down`, which waits until an `up` has finished.
+    pub fn wait_for_lock(&self, kind: Kind, interface: &Interface) -> Result<Lock, Error> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.lock(kind, interface) {
+                Err(Error::Changing { .. }) if Instant::now() < until => thread::sleep(PAUSE),
+                lock => return lock,
+            }
+        }
+    }
+
+    /// Waits until what is being brought up or taken down at this moment is. Whether it could: without a folder nobody is at
+    /// work, and who may not lock it does not know.
+    pub fn wait_for_change(&self) -> bool {
+        self.folder().exists() && self.work().is_ok()
     }
 
     /// Records that this process is the daemon of the attachment.

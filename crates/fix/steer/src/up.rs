@@ -12,6 +12,7 @@ use format::quoted;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::{self, CpuSet};
+use service::control::Lock;
 use service::journal::{Applied, Journal};
 use service::record::{self, ChangeLock, Live};
 use std::fs;
@@ -43,12 +44,13 @@ pub struct Done {
     pub changed: Vec<(String, String)>,
 }
 
-/// The lock, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
+/// The locks, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
 /// interrupted.
 #[derive(Debug)]
 pub struct Working {
     _coming_up: Live,
     _lock: ChangeLock,
+    _interface: Lock,
 }
 
 /// The name under which the settings of an interface stand in the journal.
@@ -226,28 +228,23 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         // What cannot be loaded shall not change a setting first.
         xdp::check(&resolved.plan)?;
     }
+    let interface = &resolved.plan.interface;
     // Before the lock is taken, which a process that takes steering away at its end wants as well.
-    match down::retire(&resolved.plan.interface, records) {
+    match down::retire(interface, records) {
         // The loader knows best which privileges are missing.
         Err(error) if error.kind() == Kind::Lacks => xdp::check(&resolved.plan)?,
         other => other?,
     }
-    let lock = match records.work() {
-        Err(error) if error.is_denied() => {
-            // The loader knows best which privileges are missing.
-            xdp::check(&resolved.plan)?;
-            records.work()?
-        }
-        other => other?,
-    };
+    let alone = permitted(records.lock(service::Kind::Steer, interface), resolved)?;
+    let lock = permitted(records.work(), resolved)?;
     let instances = records.instances()?;
     // Their maps have threads. What `down` reports of them does not concern this interface.
     stale_namespaces::clear(records);
-    let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {
         return Err(attached(interface.name.clone(), there.attached_as().to_owned()));
     }
-    let working = Working { _coming_up: record::begin(&instances, &interface.name)?, _lock: lock };
+    let coming_up = record::begin(&instances, &interface.name)?;
+    let working = Working { _coming_up: coming_up, _lock: lock, _interface: alone };
     let changed = change(&resolved.settings, &interface.name, records)?;
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
         let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
@@ -270,6 +267,14 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
             Err(error)
         }
     }
+}
+
+/// Of a lock that is denied the loader knows best which privileges are missing.
+fn permitted<T>(lock: Result<T, crate::record::Error>, resolved: &Resolved) -> Result<T, Error> {
+    if lock.as_ref().is_err_and(crate::record::Error::is_denied) {
+        xdp::check(&resolved.plan)?;
+    }
+    Ok(lock?)
 }
 
 /// Notes what a keeper that starts later would not find in the pins.
