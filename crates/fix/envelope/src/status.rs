@@ -74,6 +74,18 @@ impl Status {
 
 /// Looks at an interface, by its present name or that under which it got the envelope.
 pub fn status(name: &str, records: &Records) -> Result<Status, Error> {
+    let found = look(name, records);
+    // What an `up` or `down` has half done looks like damage.
+    let is_settled = match &found {
+        Ok(status) => status.state != State::Damaged,
+        Err(error) => {
+            !matches!(error, Error::Steer(steer::error::Error::Programs(xdp::Error::Damaged { .. })))
+        }
+    };
+    if is_settled || !records.wait_for_change() { found } else { look(name, records) }
+}
+
+fn look(name: &str, records: &Records) -> Result<Status, Error> {
     let found = named::named(Family::Envelope, name)?.interface;
     let Some(interface) = found else {
         return Err(named::nowhere(Family::Envelope, name, records).into());

@@ -138,6 +138,16 @@ const BETWEEN_READINGS: Duration = Duration::from_millis(2);
 /// [`Error::Usage`] without such an interface; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
 /// no error: then [`Status::complete`] is false.
 pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
+    let found = look(name, interval, records);
+    // What an `up` or `down` has half done looks like damage, or like something that a killed process left.
+    let is_settled = match &found {
+        Ok(status) => status.mode != "off" || status.remarks.is_empty(),
+        Err(error) => !matches!(error, Error::Programs(xdp::Error::Damaged { .. })),
+    };
+    if is_settled || !records.wait_for_change() { found } else { look(name, interval, records) }
+}
+
+fn look(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
     let Named { interface, renamed } = named::named(Family::Steer, name)?;
     let Some(interface) = interface else { return Err(named::nowhere(Family::Steer, name, records)) };
     match Attachment::open(&interface) {
@@ -167,7 +177,9 @@ pub fn all(interval: Duration, records: &Records) -> Result<Vec<Status>, Error> 
         let program = interface.program();
         if matches!(&program, Ok(Some(program)) if program.attached_name(Family::Steer).is_some() || program.name.is_none())
         {
-            found.push(status(&name, interval, records)?);
+            // A `down` may have ended since.
+            let status = status(&name, interval, records)?;
+            found.extend(Some(status).filter(|status| status.mode != "off" || !status.remarks.is_empty()));
         }
     }
     Ok(found)

@@ -70,3 +70,22 @@ fn up_refuses_while_another_is_at_work_and_down_waits() {
         machine.assert_nothing_left();
     }
 }
+
+#[test]
+fn status_during_down_is_that_before_or_after() {
+    for (machine, kind) in machines() {
+        let is_steer = kind == service::Kind::Steer;
+        let status: &[&str] = if is_steer { &["status", WAN, "--interval", "0"] } else { &["status", WAN] };
+        let off = if is_steer { "wan0: not steered" } else { "wan0: no envelope" };
+        for _ in 0..3 {
+            machine.up(WAN).ends(0);
+            let mut down = start(&machine, &["down", WAN]);
+            while down.try_wait().expect("a status").is_none() {
+                let status = machine.run(status);
+                let text = status.ends(0).text();
+                assert!(text.contains(" native mode") || text.trim() == off, "{text}");
+            }
+            down.wait_with_output().expect("an end").ends(0);
+        }
+    }
+}
