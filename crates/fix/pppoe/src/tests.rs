@@ -28,6 +28,13 @@ pub(crate) fn vlans(vid: u16) -> Vlans {
     Vlans::of([Tag { tpid: EtherType::VLAN, tci: Tci(vid) }]).unwrap()
 }
 
+/// Pairs of lines: an input, and behind it what is expected of it.
+pub(crate) fn cases(text: &str) -> Vec<[&str; 2]> {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert!(lines.len().is_multiple_of(2), "{text}");
+    lines.as_chunks().0.to_vec()
+}
+
 /// The same randomness each time.
 pub(crate) struct Seeded(Xoshiro256PlusPlus);
 

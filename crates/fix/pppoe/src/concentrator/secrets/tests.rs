@@ -1,4 +1,5 @@
 use super::*;
+use crate::tests::cases;
 use proptest::prelude::*;
 
 const OWN: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
@@ -27,22 +28,19 @@ fn words_of_pppd() {
         ends * here#comment 10.0.0.1";
     let secrets = pppd(text);
     assert_eq!(secrets.len(), 7);
-    assert_eq!(password(&secrets, "alice"), "plain");
-    assert_eq!(secrets.find(b"alice").unwrap().address, Address::Pool);
-    assert_eq!(password(&secrets, "bob@example.net"), "with space");
-    assert_eq!(secrets.find(b"bob@example.net").unwrap().address, Address::Fixed([192, 0, 2, 7].into()));
-    assert_eq!(password(&secrets, "c\"d"), "#no comment");
-    assert_eq!(secrets.find(b"c\"d").unwrap().address, Address::None);
-    assert_eq!(password(&secrets, "eve"), "a b#cAB \t!");
-    assert_eq!(password(&secrets, "multi"), "continued");
-    assert_eq!(secrets.find(b"multi").unwrap().address, Address::Fixed([192, 0, 2, 9].into()));
-    assert_eq!(secrets.find(b"multi").unwrap().line, 6);
-    assert_eq!(password(&secrets, "halfquoted"), "pass wordx");
-    assert_eq!(secrets.find(b"halfquoted").unwrap().line, 9);
-    assert_eq!(
-        (password(&secrets, "ends"), secrets.find(b"ends").unwrap().address),
-        ("here".into(), Address::Pool)
-    );
+    let fixed = |last| Address::Fixed([192, 0, 2, last].into());
+    for (user, expected) in [
+        ("alice", ("plain", Address::Pool, 2)),
+        ("bob@example.net", ("with space", fixed(7), 3)),
+        ("c\"d", ("#no comment", Address::None, 4)),
+        ("eve", ("a b#cAB \t!", fixed(8), 5)),
+        ("multi", ("continued", fixed(9), 6)),
+        ("halfquoted", ("pass wordx", Address::Pool, 9)),
+        ("ends", ("here", Address::Pool, 10)),
+    ] {
+        let Subscriber { address, line, .. } = *secrets.find(user.as_bytes()).unwrap();
+        assert_eq!((&*password(&secrets, user), address, line), expected, "{user}");
+    }
     assert_eq!(secrets.find(b"nobody"), None);
 }
 
@@ -67,30 +65,30 @@ fn the_line_with_the_fewest_wildcards_holds_and_of_those_the_first() {
 
 #[test]
 fn errors_of_pppds_form_name_line_and_way_out() {
-    assert_eq!(
-        error("a * b\n\nalice secret\n"),
-        "line 3: expected client, server and password, found 2 words; passwords with white space or # stand in quotes"
-    );
-    assert_eq!(error("a * \"b\n"), "line 1: the quotation that begins with \" has no end on this line");
-    assert_eq!(error("a * 'b"), "line 1: the quotation that begins with ' has no end on this line");
-    assert_eq!(
-        error("a * \"\"\n"),
-        "line 1: the password of \"a\" is empty: expected at least one character"
-    );
-    assert_eq!(
-        error("a * @/etc/secret\n"),
-        "line 1: the password is to be read from a file (@/…), which is not done here: expected the password itself"
-    );
-    assert_eq!(
-        error("# c\na * b 10.0.0.0/8\n"),
-        "line 2: \"10.0.0.0/8\" is no address: expected one IPv4 address, * for one of the pool, or - for none"
-    );
-    assert_eq!(error("a * b 224.0.0.1\n"), "line 1: 224.0.0.1 cannot be the address of a host");
-    assert_eq!(
-        error("a * b 100.64.0.1\n"),
-        "line 1: 100.64.0.1 is the concentrator's own address (--local): expected another one"
-    );
-    assert!(error("\"\" * b\n").starts_with("line 1: the user is empty"));
+    let mistakes = r#"
+        alice secret
+            expected client, server and password, found 2 words; passwords with white space or # stand in quotes
+        a * "b
+            the quotation that begins with " has no end on this line
+        a * 'b
+            the quotation that begins with ' has no end on this line
+        a * ""
+            the password of "a" is empty: expected at least one character
+        a * @/etc/secret
+            the password is to be read from a file (@/…), which is not done here: expected the password itself
+        a * b 10.0.0.0/8
+            "10.0.0.0/8" is no address: expected one IPv4 address, * for one of the pool, or - for none
+        a * b 224.0.0.1
+            224.0.0.1 cannot be the address of a host
+        a * b 100.64.0.1
+            100.64.0.1 is the concentrator's own address (--local): expected another one
+        "" * b
+            the user is empty: expected a name, or in the form of pppd * for everybody
+    "#;
+    for [line, expected] in cases(mistakes) {
+        assert_eq!(error(line), format!("line 1: {expected}"));
+        assert_eq!(error(&format!("# c\n\n{line}\n")), format!("line 3: {expected}"));
+    }
 }
 
 #[test]
@@ -122,10 +120,7 @@ sessions = 0x10
     let bob = secrets.find(b"bob@example.net").unwrap();
     assert_eq!(bob.password.bytes(), b"battery \"staple");
     assert_eq!(bob.address, Address::Fixed([192, 0, 2, 7].into()));
-    assert_eq!(
-        bob.routes.iter().map(Network::to_string).collect::<Vec<_>>(),
-        ["198.51.100.16/28", "2001:db8:b0b::/48"]
-    );
+    assert_eq!(*bob.routes, ["198.51.100.16/28", "2001:db8:b0b::/48"].map(|route| route.parse().unwrap()));
     assert_eq!(bob.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
     let six = secrets.find(b"six").unwrap();
     assert_eq!((six.address, six.sessions), (Address::None, Some(16)));
@@ -135,80 +130,60 @@ sessions = 0x10
 #[test]
 fn errors_of_the_tables_name_line_and_way_out() {
     let with = |line: &str| format!("[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n{line}\n");
-    for (line, expected) in [
-        (
-            "adress = \"192.0.2.1\"",
-            "unknown key \"adress\": expected user, password, address, routes, prefix or sessions",
-        ),
-        ("address = \"192.0.2\"", "address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
-        ("address = 4", "address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
-        ("address = \"0.0.0.0\"", "0.0.0.0 cannot be the address of a host"),
-        (
-            "prefix = \"2001:db8::/56\"",
-            "prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"",
-        ),
-        ("sessions = 0", "sessions: expected a number from 1"),
-        ("sessions = \"b\"", "sessions: expected a number from 1"),
-        (
-            "routes = [\"198.51.100.17/28\"]",
-            "routes: expected networks, and of \"198.51.100.17/28\" bits behind the prefix are set: expected 198.51.100.16/28",
-        ),
-        (
-            "address = \"100.64.0.1\"",
-            "100.64.0.1 is the concentrator's own address (--local): expected another one",
-        ),
-        (
-            "routes = [\"100.64.0.1/32\"]",
-            "100.64.0.1 is the concentrator's own address (--local): expected another one",
-        ),
-        ("address = \"240.0.0.1\"", "240.0.0.1 cannot be the address of a host"),
-        (
-            "routes = [\"0.0.0.0/0\"]",
-            "0.0.0.0/0 is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it",
-        ),
-        (
-            "routes = [\"::/0\"]",
-            "::/0 is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it",
-        ),
-        (
-            "routes = [\"224.0.0.0/8\"]",
-            "224.0.0.0/8 cannot be a subscriber's: it has addresses of 224.0.0.0/4 (multicast)",
-        ),
-        (
-            "prefix = \"fe80::/64\"",
-            "fe80::/64 cannot be a subscriber's: it has addresses of fe80::/10 (link-local)",
-        ),
-    ] {
-        assert_eq!(error(&with(line)), format!("line 4 (user \"a\", [[subscriber]] in line 1): {expected}"));
+    let mistakes = r#"
+        adress = "192.0.2.1"
+            unknown key "adress": expected user, password, address, routes, prefix or sessions
+        address = "192.0.2"
+            address: expected an IPv4 address in quotes, "pool" or "none"
+        address = 4
+            address: expected an IPv4 address in quotes, "pool" or "none"
+        address = "0.0.0.0"
+            0.0.0.0 cannot be the address of a host
+        address = "240.0.0.1"
+            240.0.0.1 cannot be the address of a host
+        address = "100.64.0.1"
+            100.64.0.1 is the concentrator's own address (--local): expected another one
+        prefix = "2001:db8::/56"
+            prefix: expected an IPv6 network of 64 bits such as "2001:db8:1:7::/64"
+        prefix = "fe80::/64"
+            fe80::/64 cannot be a subscriber's: it has addresses of fe80::/10 (link-local)
+        sessions = 0
+            sessions: expected a number from 1
+        sessions = "b"
+            sessions: expected a number from 1
+        routes = ["198.51.100.17/28"]
+            routes: expected networks, and of "198.51.100.17/28" bits behind the prefix are set: expected 198.51.100.16/28
+        routes = ["100.64.0.1/32"]
+            100.64.0.1 is the concentrator's own address (--local): expected another one
+        routes = ["224.0.0.0/8"]
+            224.0.0.0/8 cannot be a subscriber's: it has addresses of 224.0.0.0/4 (multicast)
+    "#;
+    let of = "line 4 (user \"a\", [[subscriber]] in line 1)";
+    for [line, expected] in cases(mistakes) {
+        assert_eq!(error(&with(line)), format!("{of}: {expected}"));
     }
-    assert_eq!(
-        error(&with("address = \"10.0.0.1\"\nsessions = 2")),
-        "line 1 (user \"a\"): sessions: expected 1, because address, routes and prefix serve one session at a time"
-    );
-    assert_eq!(
-        error("[[subscriber]]\nuser = \"a\"\n"),
-        "line 1 (user \"a\"): this subscriber has no password"
-    );
-    assert_eq!(error("\n[[subscriber]]\npassword = \"a\"\n"), "line 2: this subscriber has no user");
-    assert_eq!(
-        error("\n[[subscriber]]\nuser = 7\npassword = \"a\"\n"),
-        "line 3 ([[subscriber]] in line 2): user: expected a text in quotes"
-    );
-    assert_eq!(
-        error("[subscribers]\n"),
-        "line 1: unknown key \"subscribers\": expected tables [[subscriber]] alone"
-    );
-    let twice = format!("{}{}", with(""), with(""));
-    assert_eq!(
-        error(&twice),
-        "line 6 (user \"a\", [[subscriber]] in line 5): the user \"a\" has an entry in line 1 already"
-    );
-    let taken = format!(
-        "{}{}",
-        with("address = \"10.0.0.1\""),
-        with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\"")
-    );
-    assert_eq!(error(&taken), "line 5 (user \"c\"): 10.0.0.1/32 belongs to the subscriber of line 1 already");
+    for network in ["0.0.0.0/0", "::/0"] {
+        let error = error(&with(&format!("routes = [\"{network}\"]")));
+        let why = "is a default route, by which all that leaves this machine would go to one subscriber";
+        assert_eq!(error, format!("{of}: {network} {why}: expected the networks behind it"));
+    }
+    let twice = with("") + &with("");
+    let taken = with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\"");
+    let taken = with("address = \"10.0.0.1\"") + &taken;
+    for (text, expected) in [
+        (
+            &*with("address = \"10.0.0.1\"\nsessions = 2"),
+            "1 (user \"a\"): sessions: expected 1, because address, routes and prefix serve one session at a time",
+        ),
+        ("[[subscriber]]\nuser = \"a\"\n", "1 (user \"a\"): this subscriber has no password"),
+        ("\n[[subscriber]]\npassword = \"a\"\n", "2: this subscriber has no user"),
+        ("\n[[subscriber]]\nuser = 7\n", "3 ([[subscriber]] in line 2): user: expected a text in quotes"),
+        ("[subscribers]\n", "1: unknown key \"subscribers\": expected tables [[subscriber]] alone"),
+        (&twice, "6 (user \"a\", [[subscriber]] in line 5): the user \"a\" has an entry in line 1 already"),
+        (&taken, "5 (user \"c\"): 10.0.0.1/32 belongs to the subscriber of line 1 already"),
+    ] {
+        assert_eq!(error(text), format!("line {expected}"));
+    }
 }
 
 #[test]
