@@ -36,17 +36,10 @@ mod tests {
     fn values_are_read_as_written_and_their_lengths_checked() {
         assert_eq!(parse_value(CHALLENGE, &value(b"1234", b"ac")), Ok((&b"1234"[..], &b"ac"[..])));
         assert_eq!(parse_value(CHALLENGE, b"\x02ab"), Ok((&b"ab"[..], &b""[..])));
-        let short = |data: &[u8], least| {
-            assert_eq!(
-                parse_value(RESPONSE, data),
-                Err(ControlError::Data { code: RESPONSE, found: data.len(), least })
-            );
-        };
-        short(b"", 2);
-        short(b"\0", 2);
-        short(b"\0name", 2);
-        short(b"\x10name", 17);
-        short(b"\xff", 256);
+        for (data, least) in [(&b""[..], 2), (b"\0", 2), (b"\0name", 2), (b"\x10name", 17), (b"\xff", 256)] {
+            let error = ControlError::Data { code: RESPONSE, found: data.len(), least };
+            assert_eq!(parse_value(RESPONSE, data), Err(error));
+        }
     }
 
     /// MD5("\x01" "secret" "challenge"), by `printf '\001secretchallenge' | md5sum`.

@@ -219,15 +219,15 @@ mod tests {
     #[test]
     fn a_record_has_its_time_and_its_line() {
         let record = read(b"eth 1/2\n", b"bob\x1b[2J");
-        assert_eq!(record["time"], "2024-02-28T23:59:59Z");
-        assert_eq!(
-            (&record["circuit"], &record["remote"]),
-            (&"eth 1/2\\u{a}".into(), &"bob\\u{1b}[2J".into())
-        );
-        assert_eq!(
-            (&record["event"], &record["accounting"]),
-            (&"interim".into(), &"0000000000000abc".into())
-        );
+        for (key, expected) in [
+            ("time", "2024-02-28T23:59:59Z"),
+            ("circuit", "eth 1/2\\u{a}"),
+            ("remote", "bob\\u{1b}[2J"),
+            ("event", "interim"),
+            ("accounting", "0000000000000abc"),
+        ] {
+            assert_eq!(record[key], expected);
+        }
         assert_eq!(read(b"eth 1", b"")["remote"], Value::Null);
         let record = read(b"", b"");
         assert_eq!((&record["circuit"], &record["remote"]), (&Value::Null, &Value::Null));

@@ -123,19 +123,15 @@ mod tests {
         let (one, two) = (Place::default(), Place { port: 2, ..Place::default() });
         let mut numbers = Numbers::default();
         numbers.rest(Time::ZERO, one, 7, 70);
-        let free = |number: u16| number != 7 && number != 8;
         // 7 rests and 8 is free: 8 it is; with 8 in use, 7 is better than none.
-        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), free), Some(8));
-        assert_eq!(
-            numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), |number| number != 7),
-            Some(7)
-        );
-        assert_eq!(numbers.draw(Time::from_secs(1), &one, &mut Seeded::new(1), |_| true), None);
+        let mut draw = |place, is_used: fn(u16) -> bool| {
+            numbers.draw(Time::from_secs(1), place, &mut Seeded::new(1), is_used)
+        };
+        assert_eq!(draw(&one, |number| number != 7 && number != 8), Some(8));
+        assert_eq!(draw(&one, |number| number != 7), Some(7));
+        assert_eq!(draw(&one, |_| true), None);
         // At another place it does not rest.
-        assert_eq!(
-            numbers.draw(Time::from_secs(1), &two, &mut Seeded::new(1), |number| number != 7),
-            Some(7)
-        );
+        assert_eq!(draw(&two, |number| number != 7), Some(7));
         assert!(numbers.is_used_up(70) && !numbers.is_used_up(71));
         numbers.draw(REST, &one, &mut Seeded::new(1), |_| false);
         assert!(!numbers.is_used_up(70) && numbers.queue.is_empty() && numbers.numbers.is_empty());

@@ -449,10 +449,8 @@ impl Table {
             assert_eq!(self.of_id(entry.identity.id), Some(slot));
             assert_eq!(self.of_number(&entry.identity.place, entry.identity.number), Some(slot));
             assert!(entry.lease.address.is_none_or(|address| self.of_address(address) == Some(slot)));
-            assert!(
-                entry.identity.user.is_none()
-                    || self.of_user(entry.identity.user()).any(|of_user| of_user == slot)
-            );
+            let user = entry.identity.user.as_deref();
+            assert!(user.is_none_or(|user| self.of_user(user).any(|of_user| of_user == slot)));
         }
     }
 }

@@ -306,10 +306,8 @@ impl World {
                 }
                 Action::Account(record) => self.records.push(*record),
                 Action::Ended(end) => {
-                    assert!(
-                        !self.installed.contains_key(&end.identity.id),
-                        "{end:?} is over and still installed"
-                    );
+                    let is_installed = self.installed.contains_key(&end.identity.id);
+                    assert!(!is_installed, "{end:?} is over and still installed");
                     assert!(!end.cause.to_string().is_empty());
                     self.ends.push(*end);
                 }
@@ -479,14 +477,9 @@ impl World {
         let listed: Vec<_> = self.concentrator.sessions(self.now).collect();
         assert_eq!(listed.len(), self.concentrator.len());
         assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.identity.id == *id)));
-        let count =
-            |wanted: fn(&Event) -> bool| self.records.iter().filter(|record| wanted(&record.event)).count();
+        let starts = self.records.iter().filter(|record| record.event == Event::Start).count();
         let open = listed.iter().filter(|session| session.uptime.is_some()).count();
-        assert_eq!(
-            count(|event| matches!(event, Event::Start)),
-            open + count(|event| matches!(event, Event::Stop(_))),
-            "every start has a stop, but for the sessions that go on"
-        );
+        assert_eq!(starts, open + self.stops().len(), "every start has a stop, or its session goes on");
     }
 
     pub fn up(&self) -> usize {
