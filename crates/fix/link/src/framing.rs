@@ -88,20 +88,20 @@ pub struct Framing {
 /// The bytes in front of what is sent, from the destination address on.
 #[derive(Clone, Debug)]
 pub struct Head {
-    octets: [u8; LONGEST_HEAD],
+    bytes: [u8; LONGEST_HEAD],
     length: usize,
 }
 
 impl Head {
     /// Without any bytes.
     pub const fn new() -> Head {
-        Head { octets: [0; LONGEST_HEAD], length: 0 }
+        Head { bytes: [0; LONGEST_HEAD], length: 0 }
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.octets.get(..self.length).unwrap_or_default()
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -169,14 +169,6 @@ impl Framing {
         self.local
     }
 
-    /// Where the IP header of what the interface carries starts.
-    pub(crate) const fn network_offset(&self) -> usize {
-        match self.form() {
-            Form::Packets => 0,
-            Form::Frames => ethernet::Header::LENGTH,
-        }
-    }
-
     /// Writes into `head` what goes in front of a packet or frame of the interface, and gives the rest of the frame: the
     /// packet, or the frame from its EtherType on.
     ///
@@ -199,7 +191,7 @@ impl Framing {
     ) -> Result<&'p [u8], Dropped> {
         let version = version(packet).ok_or(Dropped::IpVersion)?;
         let written =
-            self.encapsulation.emit(session.peer, self.local, version, packet.len(), &mut head.octets);
+            self.encapsulation.emit(session.peer, self.local, version, packet.len(), &mut head.bytes);
         // The head has room; what can fail is the length, which PPPoE counts in 16 bits.
         head.length = written.map_err(|_| Dropped::TooLong)?;
         Ok(packet)
@@ -210,7 +202,7 @@ impl Framing {
         if word(rest, 0).ok_or(Dropped::Short).map(EtherType)?.is_tag() {
             return Err(Dropped::MoreTags);
         }
-        let (place, tags) = head.octets.split_first_chunk_mut::<ADDRESSES>().ok_or(Dropped::Short)?;
+        let (place, tags) = head.bytes.split_first_chunk_mut::<ADDRESSES>().ok_or(Dropped::Short)?;
         *place = *addresses;
         let own = self.encapsulation.tags();
         for (tag, place) in own.iter().zip(tags.as_chunks_mut::<TAG_LENGTH>().0) {
@@ -328,23 +320,22 @@ pub fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
     }
 }
 
-/// Bytes of the IP packet at the start of `octets`, which must be of `version`.
-pub fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
-    if version(octets).ok_or(if octets.is_empty() { Dropped::Short } else { Dropped::IpVersion })?
-        != announced
+/// Bytes of the IP packet at the start of `bytes`, which must be of `version`.
+pub fn ip_length(announced: IpVersion, bytes: &[u8]) -> Result<usize, Dropped> {
+    if version(bytes).ok_or(if bytes.is_empty() { Dropped::Short } else { Dropped::IpVersion })? != announced
     {
         return Err(Dropped::IpVersion);
     }
     let wrong = |_| Dropped::IpLength;
     match announced {
         IpVersion::V4 => {
-            let header = ipv4::Header::of(octets.first_chunk().ok_or(Dropped::Short)?);
+            let header = ipv4::Header::of(bytes.first_chunk().ok_or(Dropped::Short)?);
             header.check_header().map_err(wrong)?;
-            header.check_length(octets.len()).map_err(wrong)
+            header.check_length(bytes.len()).map_err(wrong)
         }
         IpVersion::V6 => {
-            let header = ipv6::Header::of(octets.first_chunk().ok_or(Dropped::Short)?);
-            let behind = octets.len() - ipv6::Header::LENGTH;
+            let header = ipv6::Header::of(bytes.first_chunk().ok_or(Dropped::Short)?);
+            let behind = bytes.len() - ipv6::Header::LENGTH;
             header.check_length(behind).map(|length| ipv6::Header::LENGTH + length).map_err(wrong)
         }
     }

@@ -7,6 +7,7 @@ use crate::mss::Clamp;
 use offload::{NetHeader, Prefix};
 use std::fmt;
 use std::ops::Range;
+use wire::ethernet;
 
 /// What a data path asks about each frame and each packet. A link has one [`Framing`] for all of them, which costs nothing
 /// to find; a concentrator looks a session up. What has a default is that of a link, which has no owners to account for.
@@ -20,7 +21,13 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     fn form(&self) -> Form;
 
     /// Bytes of the interface's packets or frames in front of the IP packet.
-    fn network_offset(&self) -> usize;
+    #[inline]
+    fn network_offset(&self) -> usize {
+        match self.form() {
+            Form::Packets => 0,
+            Form::Frames => ethernet::Header::LENGTH,
+        }
+    }
 
     /// Where in a received frame, with every tag in its place, the packet or frame for the interface is, and whose it is.
     fn decapsulate(&self, frame: &mut [u8]) -> Result<(Range<usize>, Self::Owner), Dropped>;
@@ -80,11 +87,6 @@ impl Lines for Framing {
     }
 
     #[inline]
-    fn network_offset(&self) -> usize {
-        Framing::network_offset(self)
-    }
-
-    #[inline]
     fn decapsulate(&self, frame: &mut [u8]) -> Result<(Range<usize>, ()), Dropped> {
         Framing::decapsulate(self, frame).map(|range| (range, ()))
     }
@@ -102,8 +104,8 @@ impl Lines for Framing {
 impl<F: Lines> Line<F> {
     /// A received frame of an owner, which was about to go to the interface, does not.
     #[inline]
-    pub(crate) fn stays(&self, owner: F::Owner, octets: u64) {
-        self.framing.stayed(owner, true, 1, octets);
+    pub(crate) fn stays(&self, owner: F::Owner, bytes: u64) {
+        self.framing.stayed(owner, true, 1, bytes);
         self.framing.dropped(owner, true, 1);
     }
 }

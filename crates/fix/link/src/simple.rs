@@ -8,6 +8,7 @@ use crate::datapath::{DataPath, Line, PathError};
 use crate::dropped::Dropped;
 use crate::framing::Head;
 use crate::inbound::{HEADERS, Undelivered, complete, inside, lower_mss, take_apart, write};
+use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::parent::{Arrival, Parent, Received};
 use kernel::tun::Tun;

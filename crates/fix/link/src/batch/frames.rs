@@ -63,10 +63,10 @@ impl<O: Copy> Frames<O> {
 
     /// Adds a frame whose head has been written into [`Frames::room`].
     #[inline]
-    pub(crate) fn push(&mut self, head: usize, rest: Range<usize>, count: u32, octets: u32, owner: O) {
+    pub(crate) fn push(&mut self, head: usize, rest: Range<usize>, count: u32, bytes: u32, owner: O) {
         let start = self.used;
         self.used += head;
-        self.list.push(Frame { head: start..self.used, rest, count, bytes: octets, owner });
+        self.list.push(Frame { head: start..self.used, rest, count, bytes, owner });
     }
 
     pub(crate) fn clear(&mut self) {

@@ -38,7 +38,7 @@ struct Place<O> {
     /// Where the packet or frame for the interface starts and ends.
     inner: (usize, usize),
     /// Bytes on the line.
-    octets: u32,
+    bytes: u32,
     /// The same without padding.
     unpadded: u32,
     owner: O,
@@ -152,7 +152,7 @@ impl<O: Copy> Incoming<O> {
                 Ok(Prepared { looked_at, inner, owner }) => self.places.push(Place {
                     looked_at: (start + looked_at.start, start + looked_at.end),
                     inner: (start + inner.start, start + inner.end),
-                    octets: length as u32,
+                    bytes: length as u32,
                     unpadded: inner.end as u32,
                     owner,
                 }),
@@ -164,10 +164,10 @@ impl<O: Copy> Incoming<O> {
 
     fn deliver<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), Stopped> {
         let ring = &self.ring;
-        let octets = |(start, end): (usize, usize)| ring.bytes(start, end - start);
+        let bytes = |(start, end): (usize, usize)| ring.bytes(start, end - start);
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
         for (frame, place) in frames.iter_mut().zip(&self.places) {
-            *frame = octets(place.looked_at);
+            *frame = bytes(place.looked_at);
         }
         let frames = frames.get(..self.places.len()).unwrap_or_default();
         let places = &self.places;
@@ -177,7 +177,7 @@ impl<O: Copy> Incoming<O> {
         }
         let received = |number: usize| {
             if let Some(place) = places.get(number) {
-                line.counters.received.add(1, place.octets.into());
+                line.counters.received.add(1, place.bytes.into());
             }
         };
         let lost = |number: usize, why: Dropped| {
@@ -190,7 +190,7 @@ impl<O: Copy> Incoming<O> {
             let written = match &delivery {
                 Delivery::Packet(packet) => write_packet(tun, line, packet, frames),
                 Delivery::Frame(number) => {
-                    let inner = places.get(*number).map(|place| octets(place.inner)).unwrap_or_default();
+                    let inner = places.get(*number).map(|place| bytes(place.inner)).unwrap_or_default();
                     write(tun, &[IoSlice::new(&NetHeader::default().bytes()), IoSlice::new(inner)])
                 }
             };

@@ -194,8 +194,8 @@ impl<O: Copy + Default> Outgoing<O> {
             let Some(segment) = segment else { return Ok(()) };
             let start = range.start + segment.start;
             let rest = start..start + segment.payload.len();
-            let octets = segment.header_length + segment.payload.len();
-            self.frames.push(lead + segment.header_length, rest, 1, octets as u32, owner);
+            let bytes = segment.header_length + segment.payload.len();
+            self.frames.push(lead + segment.header_length, rest, 1, bytes as u32, owner);
         }
     }
 
@@ -280,12 +280,12 @@ impl<O: Copy + Default> Outgoing<O> {
         if let Some(place) = room.get_mut(length..length + head.len()) {
             place.copy_from_slice(head);
         }
-        let octets = head.len() + frame.len() - ADDRESSES + (count - 1) * repeated;
+        let bytes = head.len() + frame.len() - ADDRESSES + (count - 1) * repeated;
         self.frames.push(
             length + head.len(),
             range.start + ADDRESSES..range.end,
             count as u32,
-            octets as u32,
+            bytes as u32,
             O::default(),
         );
         Ok(())

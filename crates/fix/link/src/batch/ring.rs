@@ -125,7 +125,7 @@ impl Ring {
     fn frame(&mut self, at: usize, status: u32) -> Option<Slot> {
         let word = |place: usize| Some(self.mapping.word(at + place)?.load(Ordering::Relaxed));
         let half = |place: usize| {
-            self.mapping.bytes(at + place, 2).first_chunk().map(|octets| u16::from_ne_bytes(*octets))
+            self.mapping.bytes(at + place, 2).first_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
         };
         let length = word(offset_of!(libc::tpacket2_hdr, tp_snaplen))? as usize;
         // Longer than the slot, and there was no room in the queue.

@@ -114,28 +114,28 @@ fn arriving(seed: u64) -> Vec<Vec<u8>> {
         for step in 0..burst {
             let flags = if step + 1 == burst { 0x18 } else { 0x10 };
             let packet = flow.packet(&payload[..size], flags, options);
-            let mut octets = packet.finished();
+            let mut bytes = packet.finished();
             match random.below(40) {
                 // Lost.
                 0 => continue,
                 // A wrong checksum.
-                1 => *octets.last_mut().expect("one") ^= 4,
+                1 => *bytes.last_mut().expect("one") ^= 4,
                 // A first fragment.
                 2 if flow.version == IpVersion::V4 => {
-                    octets[6] |= 0x20;
-                    octets[10..12].fill(0);
-                    let sum = offload::checksum::internet(&octets[..20]);
-                    octets[10..12].copy_from_slice(&sum.to_be_bytes());
+                    bytes[6] |= 0x20;
+                    bytes[10..12].fill(0);
+                    let sum = offload::checksum::internet(&bytes[..20]);
+                    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
                 }
                 // Out of order.
                 3 if !packets.is_empty() => {
                     let place = packets.len() - 1;
-                    packets.insert(place, octets);
+                    packets.insert(place, bytes);
                     continue;
                 }
                 _ => {}
             }
-            packets.push(octets);
+            packets.push(bytes);
         }
     }
     packets

@@ -165,7 +165,7 @@ impl Open {
         read: &[u8],
     ) -> Result<(), (u32, Dropped)> {
         let first = self.transmit.read(self.transmit.offsets.producer);
-        let (mut count, mut octets) = (0_u32, 0_u64);
+        let (mut count, mut bytes) = (0_u32, 0_u64);
         for (number, frame) in burst.iter().enumerate() {
             let pieces = frames.pieces(frame, read);
             if let Err(why) = self.fits(line, pieces) {
@@ -182,7 +182,7 @@ impl Open {
             };
             self.put(pieces, address, first.wrapping_add(count));
             count += 1;
-            octets += u64::from(frame.bytes);
+            bytes += u64::from(frame.bytes);
         }
         let end = first.wrapping_add(count);
         let flushed = self.flush(end);
@@ -192,7 +192,7 @@ impl Open {
         };
         let sent = count - left;
         // Which of them went is not told; they are of one size but for the last.
-        line.counters.sent.add(sent.into(), octets * u64::from(sent) / u64::from(count.max(1)));
+        line.counters.sent.add(sent.into(), bytes * u64::from(sent) / u64::from(count.max(1)));
         flushed.map_err(|why| (left, why))
     }
 
@@ -209,8 +209,8 @@ impl Open {
     /// Copies a frame that [fits](Open::fits) into a free place and its entry into the ring.
     fn put(&mut self, [head, rest]: [&[u8]; 2], address: u32, index: u32) {
         let length = head.len() + rest.len();
-        let octets = self.memory.bytes_mut(address as usize, length);
-        if let Some((front, back)) = octets.split_at_mut_checked(head.len()) {
+        let bytes = self.memory.bytes_mut(address as usize, length);
+        if let Some((front, back)) = bytes.split_at_mut_checked(head.len()) {
             front.copy_from_slice(head);
             back.copy_from_slice(rest);
         }
@@ -257,10 +257,10 @@ impl Open {
             self.completion.read(self.completion.offsets.producer),
         );
         while index != end {
-            let octets = self.completion.mapping.bytes(self.completion.at(index), 4).first_chunk();
+            let bytes = self.completion.mapping.bytes(self.completion.at(index), 4).first_chunk();
             // The lower half of an address; the upper is zero in so small a memory.
-            if let Some(octets) = octets {
-                let address = u32::from_ne_bytes(*octets);
+            if let Some(bytes) = bytes {
+                let address = u32::from_ne_bytes(*bytes);
                 self.free.push(address / self.chunk * self.chunk);
             }
             index = index.wrapping_add(1);

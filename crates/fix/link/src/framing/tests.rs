@@ -41,9 +41,9 @@ fn frame(link: &str, version: IpVersion, payload: &[u8]) -> Vec<u8> {
 }
 
 fn taken(framing: &Framing, frame: &[u8]) -> Result<Vec<u8>, Dropped> {
-    let mut octets = frame.to_vec();
-    let range = framing.decapsulate(&mut octets)?;
-    Ok(octets.get(range).expect("within the frame").to_vec())
+    let mut bytes = frame.to_vec();
+    let range = framing.decapsulate(&mut bytes)?;
+    Ok(bytes.get(range).expect("within the frame").to_vec())
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn every_field_of_pppoe_is_honoured() {
     let link = "q:35,pppoe:7@02:00:5e:00:00:02";
     let framing = framing(link);
     let good = frame(link, IpVersion::V4, b"0123");
-    let with = |at: usize, octets: &[u8]| {
+    let with = |at: usize, bytes: &[u8]| {
         let mut frame = good.clone();
-        frame[at..at + octets.len()].copy_from_slice(octets);
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
         taken(&framing, &frame)
     };
     assert!(with(0, &LOCAL.0).is_ok());
@@ -152,8 +152,8 @@ fn every_field_of_pppoe_is_honoured() {
         (24, &[0x02, 0x81], Dropped::PppProtocol),
         (24, &[0x00, 0x57], Dropped::IpVersion),
     ];
-    for (at, octets, reason) in cases {
-        assert_eq!(with(at, octets), Err(reason), "{octets:02x?} at {at}");
+    for (at, bytes, reason) in cases {
+        assert_eq!(with(at, bytes), Err(reason), "{bytes:02x?} at {at}");
     }
     // The IP header: version, IHL, total length.
     assert_eq!(with(26, &[0x65]), Err(Dropped::IpVersion));
@@ -208,24 +208,24 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_refused_or_a_part_of_the_frame(
+    fn any_bytes_are_refused_or_a_part_of_the_frame(
         link in prop::sample::select(&LINKS[..]),
-        mut octets in prop::collection::vec(any::<u8>(), 0..200),
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         from_good: bool,
     ) {
         if from_good {
-            octets = frame(link, IpVersion::V4, &octets);
+            bytes = frame(link, IpVersion::V4, &bytes);
             for (place, value) in changes {
-                let place = place.index(octets.len());
-                octets[place] = value;
+                let place = place.index(bytes.len());
+                bytes[place] = value;
             }
         }
         let framing = framing(link);
-        let before = octets.clone();
-        match framing.decapsulate(&mut octets) {
+        let before = bytes.clone();
+        match framing.decapsulate(&mut bytes) {
             Ok(range) => prop_assert!(range.start <= range.end && range.end <= before.len()),
-            Err(_) => prop_assert_eq!(&octets, &before),
+            Err(_) => prop_assert_eq!(&bytes, &before),
         }
         let mut head = Head::new();
         if let Ok(rest) = framing.encapsulate(&before, &mut head) {

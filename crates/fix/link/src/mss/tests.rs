@@ -158,10 +158,10 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_taken_without_a_panic(mut octets in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Some(first) = octets.first_mut() {
+    fn any_bytes_are_taken_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Some(first) = bytes.first_mut() {
             *first = if *first & 1 == 0 { 0x45 } else { 0x60 };
         }
-        Clamp::for_mtu(MTU).lower(&mut octets, Checksum::Whole);
+        Clamp::for_mtu(MTU).lower(&mut bytes, Checksum::Whole);
     }
 }

@@ -6,9 +6,9 @@ use wire::ethernet::MacAddress;
 
 /// Bytes from the EtherType under the tags on.
 const PLAIN: [u8; 48] = {
-    let mut octets = [7; 48];
-    (octets[0], octets[1]) = (8, 6);
-    octets
+    let mut bytes = [7; 48];
+    (bytes[0], bytes[1]) = (8, 6);
+    bytes
 };
 
 fn under(tags: &str, rest: &[u8]) -> Vec<u8> {
@@ -116,7 +116,7 @@ pub(crate) fn send_with_header(interface: u32, header: &NetHeader, frame: &[u8])
     let socket = Packet::open_blocking()?;
     socket.turn_on(Flag::NetHeader)?;
     socket.bind_to_send(interface)?;
-    let octets = header.bytes();
-    rustix::io::writev(&socket, &[IoSlice::new(&octets), IoSlice::new(frame)])?;
+    let bytes = header.bytes();
+    rustix::io::writev(&socket, &[IoSlice::new(&bytes), IoSlice::new(frame)])?;
     Ok(())
 }

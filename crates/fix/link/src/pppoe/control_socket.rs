@@ -245,8 +245,8 @@ impl AsFd for ControlSocket {
 impl<'b> ControlFrame<'b> {
     /// Of a frame whose outermost tag may stand beside it. `None`: it is no frame of PPPoE, is data of a session, has too many
     /// tags, or ends inside a header.
-    fn of(octets: &'b [u8], beside: Option<Tag>) -> Option<ControlFrame<'b>> {
-        let (addresses, mut rest) = octets.split_first_chunk::<ADDRESSES>()?;
+    fn of(bytes: &'b [u8], beside: Option<Tag>) -> Option<ControlFrame<'b>> {
+        let (addresses, mut rest) = bytes.split_first_chunk::<ADDRESSES>()?;
         let (destination, source) = addresses.split_first_chunk()?;
         let mut vlans = Vlans::of(beside)?;
         let stage = loop {

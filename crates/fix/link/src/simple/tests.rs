@@ -27,8 +27,8 @@ fn unfinished(link: &Encapsulation, local: MacAddress, payload: &[u8]) -> (Vec<u
     ([&head[..at], &packet.bytes].concat(), at + packet.start)
 }
 
-fn payload(octets: usize) -> Vec<u8> {
-    (0..octets).map(|place| (place * 31 + place / 256) as u8).collect()
+fn payload(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|place| (place * 31 + place / 256) as u8).collect()
 }
 
 /// A link over `near`.

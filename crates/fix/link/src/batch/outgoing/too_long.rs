@@ -40,7 +40,7 @@ impl<O: Copy + Default> Outgoing<O> {
     ) -> Result<(), Dropped> {
         let packet = self.read.get(range.clone()).unwrap_or_default();
         let may_be_fragmented = crate::framing::version(packet) == Some(IpVersion::V4)
-            && packet.first_chunk().is_some_and(|octets| !ipv4::Header::of(octets).dont_fragment());
+            && packet.first_chunk().is_some_and(|bytes| !ipv4::Header::of(bytes).dont_fragment());
         if may_be_fragmented {
             return self.fragment(line, prefix, owner, header, range, most);
         }
@@ -131,8 +131,8 @@ impl<O: Copy + Default> Outgoing<O> {
                 put_head(self.frames.room(), prefix, packet.transport, &piece).ok_or(Dropped::TooLong)?;
             let data = piece.data.start.max(before) - before..piece.data.end.saturating_sub(before);
             let rest = packet.payload.start + data.start..packet.payload.start + data.end;
-            let octets = head + rest.len();
-            self.frames.push(head, rest, 1, octets as u32, owner);
+            let bytes = head + rest.len();
+            self.frames.push(head, rest, 1, bytes as u32, owner);
         }
         Ok(())
     }
