@@ -1,4 +1,4 @@
-//! Load and sinks for packets per second, and scenes in network namespaces for them.
+//! Load and sinks for packets per second, and topologies in network namespaces for them.
 //!
 //! * [`udp::send()`] and [`udp::receive()`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
 //!   several threads, targets and source ports, a rate or as fast as it goes. What [`payload`] puts into each datagram lets
@@ -35,7 +35,7 @@
 //! is bounded: flows beyond [`udp::MOST_FLOWS`] a thread are counted as foreign. What is not known is `None`, never zero: of
 //! datagrams too short for a number nobody knows the loss.
 //!
-//! Of a scene nothing outside its namespaces is touched, but for NICs that a scenario was given. They go with their guards,
+//! Of a topology nothing outside its namespaces is touched, but for NICs that a scenario was given. They go with their guards,
 //! also in a panic; what a killed process left is removed by [`namespace::sweep`], or when the next namespace is made: programs in its
 //! namespaces are ended, settings of NICs and the NICs themselves are put back.
 //!

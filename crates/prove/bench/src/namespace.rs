@@ -1,13 +1,13 @@
 //! Network namespaces that go with their guard, and with [`sweep`] or the next run where the guard's process was killed.
 
-mod room;
+mod process_folder;
 
-pub use room::{SETTINGS, sweep};
+pub use process_folder::{SETTINGS, sweep};
 
 use crate::installed::missing;
 use kernel::netlink;
 use kernel::netns;
-use room::{Room, processes_in};
+use process_folder::{ProcessFolder, processes_in};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs;
@@ -63,7 +63,7 @@ impl TopologyError {
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
-    _room: Arc<Room>,
+    _process_folder: Arc<ProcessFolder>,
 }
 
 impl Namespace {
@@ -73,12 +73,12 @@ impl Namespace {
         if !rustix::process::geteuid().is_root() {
             return Err(TopologyError::NotRoot);
         }
-        let room = Room::of_this_process()?;
-        let name = format!("{}-{role}", room.next_name());
+        let process_folder = ProcessFolder::of_this_process()?;
+        let name = format!("{}-{role}", process_folder.next_name());
         let failed =
             |cause| TopologyError::System { what: format!("making the network namespace {name}"), cause };
         netns::create(&name).map_err(failed)?;
-        let namespace = Namespace { name, _room: room };
+        let namespace = Namespace { name, _process_folder: process_folder };
         namespace.inside(|| {
             // A kernel without IPv6 has no such files.
             for scope in ["all", "default"] {
@@ -198,16 +198,16 @@ fn give_back(namespace: &str, nic: &str) {
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    _room: Arc<Room>,
+    _process_folder: Arc<ProcessFolder>,
 }
 
 impl Folder {
     pub fn new() -> Result<Folder, TopologyError> {
-        let room = Room::of_this_process()?;
-        let path = room.next_path();
+        let process_folder = ProcessFolder::of_this_process()?;
+        let path = process_folder.next_path();
         let failed = |cause| TopologyError::System { what: format!("making {}", path.display()), cause };
         fs::create_dir(&path).map_err(failed)?;
-        Ok(Folder { path, _room: room })
+        Ok(Folder { path, _process_folder: process_folder })
     }
 
     pub fn path(&self) -> &Path {

@@ -32,28 +32,28 @@ const POLL: Duration = Duration::from_millis(50);
 pub const SETTINGS: &str = "settings";
 
 #[derive(Debug)]
-pub struct Room {
+pub struct ProcessFolder {
     path: PathBuf,
     _lock: Lock,
 }
 
-impl Room {
+impl ProcessFolder {
     /// That of this process, made where there is none; the first time what killed ones left is removed.
-    pub fn of_this_process() -> Result<Arc<Room>, TopologyError> {
-        static ROOM: Mutex<Weak<Room>> = Mutex::new(Weak::new());
+    pub fn of_this_process() -> Result<Arc<ProcessFolder>, TopologyError> {
+        static FOLDER: Mutex<Weak<ProcessFolder>> = Mutex::new(Weak::new());
         static SWEPT: Once = Once::new();
         SWEPT.call_once(sweep_all);
-        let mut room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(room) = room.upgrade() {
-            return Ok(room);
+        let mut process_folder = FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process_folder) = process_folder.upgrade() {
+            return Ok(process_folder);
         }
         let failed = |cause| TopologyError::System { what: format!("making a folder in {FOLDERS}"), cause };
-        let made = Arc::new(Room::make(std::process::id()).map_err(failed)?);
-        *room = Arc::downgrade(&made);
+        let made = Arc::new(ProcessFolder::make(std::process::id()).map_err(failed)?);
+        *process_folder = Arc::downgrade(&made);
         Ok(made)
     }
 
-    fn make(process: u32) -> io::Result<Room> {
+    fn make(process: u32) -> io::Result<ProcessFolder> {
         for number in 0..TRIES {
             let path = Path::new(FOLDERS).join(format!("{PREFIX}{process}-{number}"));
             // Others than root could take its lock.
@@ -63,7 +63,7 @@ impl Room {
             }
             // Who sweeps may be faster, and removes it.
             if let Some(lock) = locked(&path) {
-                return Ok(Room { path, _lock: lock });
+                return Ok(ProcessFolder { path, _lock: lock });
             }
         }
         Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{TRIES} of them are taken")))
@@ -86,7 +86,7 @@ fn next_number() -> u32 {
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Drop for Room {
+impl Drop for ProcessFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
@@ -102,10 +102,10 @@ fn locked(folder: &Path) -> Option<Lock> {
 /// that it had just forked off has the lock until it is another program.
 pub fn sweep(process: u32, patience: Duration) {
     let (start, prefix) = (Instant::now(), format!("{PREFIX}{process}-"));
-    let mut left = rooms(&prefix);
+    let mut left = process_folders(&prefix);
     while !left.is_empty() && start.elapsed() < patience {
-        left.iter().for_each(|room| remove(room));
-        left = rooms(&prefix);
+        left.iter().for_each(|process_folder| remove(process_folder));
+        left = process_folders(&prefix);
         if !left.is_empty() {
             thread::sleep(POLL);
         }
@@ -113,10 +113,10 @@ pub fn sweep(process: u32, patience: Duration) {
 }
 
 fn sweep_all() {
-    rooms(PREFIX).iter().for_each(|room| remove(room));
+    process_folders(PREFIX).iter().for_each(|process_folder| remove(process_folder));
 }
 
-fn rooms(prefix: &str) -> Vec<PathBuf> {
+fn process_folders(prefix: &str) -> Vec<PathBuf> {
     named(FOLDERS, prefix).into_iter().map(|name| Path::new(FOLDERS).join(name)).collect()
 }
 
@@ -130,12 +130,12 @@ fn named(folder: &str, prefix: &str) -> Vec<String> {
 
 /// Removes a process's folder and all that has its name, unless it lives: first the programs in its namespaces end, so that they
 /// take back what they did; then settings and NICs go back.
-fn remove(room: &Path) {
-    let Some(_lock) = locked(room) else { return };
-    let owner = room.file_name().unwrap_or_default().to_string_lossy();
+fn remove(process_folder: &Path) {
+    let Some(_lock) = locked(process_folder) else { return };
+    let owner = process_folder.file_name().unwrap_or_default().to_string_lossy();
     for name in named(NAMES, &format!("{owner}-")) {
         end_processes(&name);
-        for folder in fs::read_dir(room).into_iter().flatten().flatten() {
+        for folder in fs::read_dir(process_folder).into_iter().flatten().flatten() {
             restore_settings(&name, &folder.path().join(SETTINGS));
         }
         for nic in nics(&name) {
@@ -145,7 +145,7 @@ fn remove(room: &Path) {
         // Who was about to enter found the name until now.
         end_processes(&name);
     }
-    let _ = fs::remove_dir_all(room);
+    let _ = fs::remove_dir_all(process_folder);
 }
 
 /// Restores what a journal says of this namespace. What cannot be restored goes with the namespace, but for settings of a NIC, and
@@ -206,11 +206,11 @@ mod tests {
     use testkit::{netns as probed, require, wait_until};
 
     /// What a process of this number would have: no process here has it.
-    fn made_by(process: u32) -> (Room, String) {
-        let room = Room::make(process).expect("a folder");
-        let name = format!("{}-line", room.next_name());
+    fn made_by(process: u32) -> (ProcessFolder, String) {
+        let process_folder = ProcessFolder::make(process).expect("a folder");
+        let name = format!("{}-line", process_folder.next_name());
         netns::create(&name).expect("a namespace");
-        (room, name)
+        (process_folder, name)
     }
 
     fn is_there(name: &str) -> bool {
@@ -222,8 +222,8 @@ mod tests {
         let Some(()) = require("netns", probed::probe()) else { return };
         let (namespace, folder) =
             (Namespace::new("line").expect("a namespace"), Folder::new().expect("a folder"));
-        let room = folder.path().parent().expect("a folder").to_owned();
-        assert_eq!(fs::metadata(&room).expect("a folder").mode() & 0o777, 0o700);
+        let process_folder = folder.path().parent().expect("a folder").to_owned();
+        assert_eq!(fs::metadata(&process_folder).expect("a folder").mode() & 0o777, 0o700);
         fs::write(folder.path().join("file"), "x").expect("a file in it");
         let paths = [folder.path().to_owned(), Path::new(NAMES).join(namespace.name())];
         drop((namespace, folder));
@@ -234,8 +234,8 @@ mod tests {
     fn what_a_killed_process_left_is_removed_with_what_runs_in_it_once_nobody_has_its_lock() {
         let Some(()) = require("netns", probed::probe()) else { return };
         let own = Namespace::new("line").expect("a namespace");
-        let (room, name) = made_by(4_294_967_295);
-        let path = room.path.clone();
+        let (process_folder, name) = made_by(4_294_967_295);
+        let path = process_folder.path.clone();
         let mut program = Command::new("ip");
         let mut program =
             program.args(["netns", "exec", &name, "sleep", "1000"]).stdin(Stdio::null()).spawn().expect("ip");
@@ -243,7 +243,7 @@ mod tests {
         sweep_all();
         assert!(path.exists() && is_there(&name) && program.try_wait().expect("a status").is_none());
         // As by SIGKILL: nothing is removed, and the lock ends.
-        drop(room);
+        drop(process_folder);
         DirBuilder::new().mode(0o700).create(&path).expect("a folder");
         thread::scope(|scope| {
             // A child that has ended is a process until somebody waits for it.

@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_command_line_is_without_the_way_into_its_namespace() {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", "scene-1", "iperf3", "-c", "10.0.0.1"]);
+        command.args(["netns", "exec", "bench-1", "iperf3", "-c", "10.0.0.1"]);
         assert_eq!(command_line(&command), "iperf3 -c 10.0.0.1");
         assert_eq!(command_line(Command::new("ip").arg("link")), "ip link");
         let error = Running::ready(&mut Command::new("no-such-program"), "ready", &AtomicBool::new(false))
