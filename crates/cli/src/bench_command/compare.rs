@@ -218,7 +218,7 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     let mut text = format!(
         "Of {} {} the same word",
         plural(both as u64, "verdict"),
-        have(count(&|row| row.has_same_word()))
+        number(count(&|row| row.has_same_word()), "has", "have")
     );
     for (change, what) in [
         (Change::WithinNoise, "another one, within the noise"),
@@ -227,22 +227,19 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     ] {
         let many = count(&|row| row.change == change);
         if many > 0 {
-            text.push_str(&format!("; {} {what}", have(many)));
+            text.push_str(&format!("; {} {what}", number(many, "has", "have")));
         }
     }
     text.push('.');
     if alone > 0 {
-        text.push_str(&format!(" {} in one of the two alone.", stand(alone)));
+        text.push_str(&format!(" {} in one of the two alone.", number(alone, "stands", "stand")));
     }
     out.paragraph("", &text)
 }
 
-fn have(many: usize) -> String {
-    if many == 1 { format!("{many} has") } else { format!("{many} have") }
-}
-
-fn stand(many: usize) -> String {
-    if many == 1 { format!("{many} stands") } else { format!("{many} stand") }
+/// How many, and what it or they do.
+fn number(many: usize, one: &str, several: &str) -> String {
+    format!("{many} {}", if many == 1 { one } else { several })
 }
 
 fn verdict(row: &VerdictRow<'_>) -> String {

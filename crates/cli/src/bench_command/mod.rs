@@ -12,6 +12,7 @@ use crate::output::{CommandResult, Lacks, Output};
 use anyhow::{Context, anyhow};
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Report, Run, SCHEMA};
+use bench::scenario::{pppoe::Pppoe, steer::Steer, vlan::Vlan};
 use bench::udp::UdpError;
 use clap::builder::NonEmptyStringValueParser;
 use numbers::Cpus;
@@ -100,10 +101,10 @@ impl BenchArguments {
         match self.command {
             Command::Send(arguments) => arguments.run(out),
             Command::Recv(arguments) => arguments.run(out),
-            Command::Vlan(arguments) => arguments.run(out),
-            Command::Steer(arguments) => arguments.run(out),
+            Command::Vlan(arguments) => arguments.common.run(out, &mut Vlan, None),
+            Command::Steer(arguments) => arguments.common.run(out, &mut Steer::new(arguments.flows), None),
             Command::Pps(arguments) => arguments.run(out),
-            Command::Pppoe(arguments) => arguments.run(out),
+            Command::Pppoe(arguments) => arguments.common.run(out, &mut Pppoe, None),
             Command::Forward(arguments) => arguments.run(out),
             Command::Compare(arguments) => arguments.run(out),
             Command::CleanUp(arguments) => arguments.run(),

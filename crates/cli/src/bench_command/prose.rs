@@ -219,9 +219,7 @@ mod tests {
             metric: "tcp".to_owned(),
             cell: levels("two").into(),
             baseline: levels("none").into(),
-            ratio: None,
-            outcome: Outcome::Unknown,
-            text: String::new(),
+            ..Verdict::default()
         };
         sentence(&report, &verdict)
     }
@@ -284,12 +282,10 @@ mod tests {
     #[test]
     fn what_differs_most_is_first_and_what_lacks_rounds_is_not_repeated() {
         let verdict = |(outcome, ratio): &(Outcome, f64)| Verdict {
-            metric: "m".to_owned(),
-            cell: Default::default(),
-            baseline: Default::default(),
             ratio: Some(Spread { median: *ratio, least: *ratio, most: *ratio, count: 1 }),
             outcome: *outcome,
             text: format!("{outcome:?} {ratio}"),
+            ..Verdict::default()
         };
         let of = |rounds, verdicts: &[(Outcome, f64)]| Report {
             rounds,

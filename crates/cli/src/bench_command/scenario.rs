@@ -11,11 +11,8 @@ use super::prose;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use anyhow::{Context, anyhow, bail};
-use bench::scenario::pppoe::Pppoe;
 use bench::scenario::report::Report;
 use bench::scenario::rounds::{self, Selection, Step};
-use bench::scenario::steer::Steer;
-use bench::scenario::vlan::Vlan;
 use bench::scenario::{Error, Scenario, Tools};
 use format::{printable, quoted};
 use service::memory;
@@ -33,7 +30,7 @@ pub use forward::ForwardArguments;
 pub use pps::PpsArguments;
 
 #[derive(clap::Args)]
-struct Common {
+pub struct Common {
     /// Rounds; in each every cell is measured once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -82,7 +79,7 @@ Factors: tags (none, q, ad+q, q+q), by (nobody, rxlane, 8021q), offloads (on, of
 Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct VlanArguments {
     #[command(flatten)]
-    common: Common,
+    pub common: Common,
 }
 
 #[derive(clap::Args)]
@@ -99,10 +96,10 @@ Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong u
 pub struct SteerArguments {
     /// Flows on the line
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
-    flows: u16,
+    pub flows: u16,
 
     #[command(flatten)]
-    common: Common,
+    pub common: Common,
 }
 
 #[derive(clap::Args)]
@@ -118,29 +115,11 @@ Factor: path (bare-off, bare, simple, batch, kernel, user), the last two with pp
 Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct PppoeArguments {
     #[command(flatten)]
-    common: Common,
-}
-
-impl PppoeArguments {
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Pppoe, None)
-    }
-}
-
-impl VlanArguments {
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Vlan, None)
-    }
-}
-
-impl SteerArguments {
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Steer::new(self.flows), None)
-    }
+    pub common: Common,
 }
 
 /// What a scenario with a physical NIC needs besides.
-struct OnNic<'a> {
+pub struct OnNic<'a> {
     /// Where it records what it changes of this machine.
     journal: &'a Path,
     /// What the user has to do meanwhile.
@@ -148,7 +127,7 @@ struct OnNic<'a> {
 }
 
 impl Common {
-    fn run(self, out: &mut Output, scenario: &mut dyn Scenario, nic: Option<OnNic<'_>>) -> CommandResult {
+    pub fn run(self, out: &mut Output, scenario: &mut dyn Scenario, nic: Option<OnNic<'_>>) -> CommandResult {
         let to_stdout = self.html.as_deref() == Some(Path::new("-"));
         if to_stdout && self.json {
             bail!("--html - and --json both want standard output; name a file for the page");

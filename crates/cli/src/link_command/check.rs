@@ -102,7 +102,7 @@ impl CheckArguments {
         let (envelope, unsure) = Envelope::of(&parent.name, &self.state.records());
         let mut stands: Vec<Fact> = unsure.into_iter().collect();
         // Nobody but a link asks for further tags, and every link with tags is a TAP device.
-        let driver = interface(&snapshot, &parent.name).and_then(driver_of);
+        let driver = snapshot.interface(&parent.name).and_then(driver_of);
         if driver.as_deref() == Some(TUN_DRIVER) {
             let sockets = self.state.instances(Kind::Link)?;
             stands.extend(nested(&parent, &encapsulation, &sockets));
@@ -119,7 +119,7 @@ fn check(line: Line, stands: Vec<Fact>, snapshot: &Snapshot) -> anyhow::Result<C
     let case = Case::new(snapshot, None, None)?;
     let Line { parent, encapsulation, mtu, envelope } = &line;
     let (mtu, needed) = (*mtu, needed_mtu(*mtu, encapsulation));
-    let interface = interface(snapshot, &parent.name);
+    let interface = snapshot.interface(&parent.name);
     let device = device(&case, interface, parent.mtu, encapsulation, mtu);
     let mut facts = vec![sending(&line), device.fact];
     facts.extend(envelope.as_ref().map(|envelope| envelope.receiving(&parent.name, mtu, needed)));
@@ -149,10 +149,6 @@ fn check(line: Line, stands: Vec<Fact>, snapshot: &Snapshot) -> anyhow::Result<C
         answer,
         facts,
     })
-}
-
-fn interface<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Interface> {
-    snapshot.interfaces.iter().find(|interface| interface.name == name)
 }
 
 fn driver_of(interface: &Interface) -> Option<String> {

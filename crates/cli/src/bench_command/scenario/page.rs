@@ -244,14 +244,8 @@ mod tests {
 
     #[test]
     fn a_page_has_every_sentence_and_the_command() {
-        let verdict = Verdict {
-            metric: "m".to_owned(),
-            cell: Default::default(),
-            baseline: Default::default(),
-            ratio: None,
-            outcome: Outcome::Unclear,
-            text: "unclear <9>".to_owned(),
-        };
+        let outcome = Outcome::Unclear;
+        let verdict = Verdict { outcome, text: "unclear <9>".to_owned(), ..Verdict::default() };
         let report = Report {
             scenario: "steer".to_owned(),
             rounds: 3,
