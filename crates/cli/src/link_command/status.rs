@@ -113,9 +113,8 @@ fn rates(first: &Status, second: &Status) -> Option<Rates> {
     Some((rate(|counted| counted.received), rate(|counted| counted.sent)))
 }
 
-/// A link by a schema.
+/// A link by a schema: its status, with rates, drops as a list, and the frames of a delivery.
 pub fn document(schema: &str, status: &Status, rates: Option<Rates>) -> Value {
-    let identity = &status.identity;
     let way = |traffic: Traffic, rate: Option<Rate>| {
         json!({
             "frames": traffic.frames,
@@ -124,43 +123,15 @@ pub fn document(schema: &str, status: &Status, rates: Option<Rates>) -> Value {
             "bits_per_second": rate.map(|rate| rate.bits),
         })
     };
-    let drops: Vec<Value> = status
-        .counted
-        .drops
-        .iter()
-        .map(|(reason, frames)| json!({"reason": reason, "frames": frames}))
-        .collect();
-    json!({
-        "schema": schema,
-        "name": identity.name,
-        "parent": identity.parent,
-        "encapsulation": identity.encapsulation,
-        "present_name": status.present_name,
-        "interface": identity.interface,
-        "interface_up": status.interface_up,
-        "datapath": identity.datapath,
-        "workers": identity.workers,
-        "io": identity.io,
-        "offloads": identity.offloads,
-        "mtu": identity.mtu,
-        "addresses": identity.addresses,
-        "mss_clamp": identity.mss_clamp,
-        "pid": identity.pid,
-        "seconds": status.seconds,
-        "parent_works": status.parent_works,
-        "parent_mtu": status.parent_mtu,
-        "needed_parent_mtu": identity.needed_parent_mtu,
-        "received": way(status.counted.received, rates.map(|rates| rates.0)),
-        "sent": way(status.counted.sent, rates.map(|rates| rates.1)),
-        "drops": drops,
-        "interface_full": status.interface_full,
-        "mss_clamped": status.counted.mss_clamped,
-        "segments": status.counted.segments,
-        "super_packets": status.counted.super_packets,
-        "deliveries": status.counted.deliveries,
-        "delivered": status.counted.delivered,
-        "frames_per_delivery": per(status.counted.delivered, status.counted.deliveries),
-    })
+    let counted = &status.counted;
+    let drops = counted.drops.iter().map(|(reason, frames)| json!({"reason": reason, "frames": frames}));
+    let mut document = json!(status);
+    document["schema"] = schema.into();
+    document["received"] = way(counted.received, rates.map(|rates| rates.0));
+    document["sent"] = way(counted.sent, rates.map(|rates| rates.1));
+    document["drops"] = drops.collect();
+    document["frames_per_delivery"] = json!(per(counted.delivered, counted.deliveries));
+    document
 }
 
 fn print(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
