@@ -39,6 +39,13 @@ pub struct Packet {
     trailer: usize,
 }
 
+/// Its frame.
+impl From<Packet> for Vec<u8> {
+    fn from(packet: Packet) -> Vec<u8> {
+        packet.frame()
+    }
+}
+
 /// A MAC header.
 pub fn eth() -> Packet {
     let bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -155,6 +162,16 @@ impl Packet {
     pub fn set(mut self, place: Place, at: usize, bytes: &[u8]) -> Packet {
         self.changes.push((place, at, bytes.to_vec()));
         self
+    }
+
+    /// The same in the last IP header.
+    pub fn set_ip(self, at: usize, bytes: &[u8]) -> Packet {
+        self.set(Place::Ip, at, bytes)
+    }
+
+    /// The same in the PPPoE header.
+    pub fn set_pppoe(self, at: usize, bytes: &[u8]) -> Packet {
+        self.set(Place::Pppoe, at, bytes)
     }
 
     /// The frame, not padded.
