@@ -279,3 +279,5 @@ pub fn with_program(text: &str, mode: &str) -> String {
 
 pub const Q35: &str = "vlan protocol 802.1Q id 35 <REORDER_HDR>";
 pub const AD100: &str = "vlan protocol 802.1ad id 100 <REORDER_HDR>";
+/// Behind another tag.
+pub const Q7: &str = "vlan protocol 802.1Q id 7 <REORDER_HDR>";

@@ -11,6 +11,11 @@ use crate::findings::*;
 use rxlane_doctor::Report;
 use std::fmt::Write;
 
+/// A VLAN in a VLAN.
+fn two_tags() -> String {
+    links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("eth0.35.7@eth0.35", 1500, Q7)])
+}
+
 /// `ethtool -k` with the features named, all of them of the groups that matter here.
 fn features(name: &str, features: &[(&str, &str)]) -> String {
     let mut text = format!("$ ethtool -k {name}\nFeatures for {name}:\n");

@@ -35,8 +35,13 @@ fn namespace() -> Option<Namespace> {
 }
 
 fn bundle(options: &Options) -> String {
+    watched(options, |_| ())
+}
+
+/// A bundle, and what is being done meanwhile.
+fn watched(options: &Options, mut progress: impl FnMut(Progress)) -> String {
     let mut out = Vec::new();
-    collect(options, &mut out, &mut |_| {}).expect("a bundle");
+    collect(options, &mut out, &mut progress).expect("a bundle");
     String::from_utf8(out).expect("UTF-8")
 }
 
@@ -251,19 +256,18 @@ fn what_counts_is_read_twice_and_moves() {
 /// A bundle; between its samples `ask` is told and `answered` waited for, once: when settings are read, since nothing waits for
 /// the second sample where that alone has taken the interval.
 fn collect_and_send(options: &Options, ask: &mpsc::Sender<()>, answered: &mpsc::Receiver<()>) -> String {
-    let (mut out, mut seen) = (Vec::new(), Vec::new());
-    let mut progress = |step: Progress| {
+    let mut seen = Vec::new();
+    let text = watched(options, |step| {
         if matches!(step, Progress::Interface { number: 1, .. }) {
             ask.send(()).expect("still there");
             answered.recv().expect("sent");
         }
         seen.push(step);
-    };
-    collect(options, &mut out, &mut progress).expect("a bundle");
+    });
     assert!(seen.contains(&Progress::Sample(1)) && seen.contains(&Progress::Sample(2)), "{seen:?}");
     let first = seen.iter().find(|step| matches!(step, Progress::Interface { .. }));
     assert!(matches!(first, Some(Progress::Interface { number: 1, of: 3, .. })), "{first:?}");
-    String::from_utf8(out).expect("UTF-8")
+    text
 }
 
 #[test]
@@ -271,17 +275,12 @@ fn an_interface_that_goes_away_meanwhile_says_so() {
     let Some(namespace) = namespace() else { return };
     let options = Options { interval: Duration::from_millis(30), ..Options::default() };
     let text = namespace.inside(|| {
-        let mut out = Vec::new();
-        let mut gone = false;
-        let mut progress = |step: Progress| {
-            // After the first counters, before the settings of the first interface are read.
-            if matches!(step, Progress::Interface { number: 1, .. }) && !gone {
-                gone = true;
+        watched(&options, |step| {
+            // After the first counters, before the settings of the first interface are read, which happens once.
+            if matches!(step, Progress::Interface { number: 1, .. }) {
                 namespace.run("ip", &["link", "del", "v0"]).expect("deleted");
             }
-        };
-        collect(&options, &mut out, &mut progress).expect("a bundle");
-        String::from_utf8(out).expect("UTF-8")
+        })
     });
     let ours = outputs(&text);
     assert!(ours["ethtool -S v0"][0].len() > 1, "{:?}", ours["ethtool -S v0"]);

@@ -192,17 +192,9 @@ fn without_the_capability_it_is_permission_that_is_missing() {
 
 #[test]
 fn a_file_that_cannot_be_written_ends_the_sample() {
-    struct Full;
-    impl io::Write for Full {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
     let Some(namespace) = pair() else { return };
-    let error = namespace.inside(|| sample(&name("in0"), &limits(1), &mut Full)).expect_err("a full disk");
+    let mut full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let error = namespace.inside(|| sample(&name("in0"), &limits(1), &mut full)).expect_err("a full disk");
     assert!(matches!(error, Error::Write(source) if source.kind() == io::ErrorKind::StorageFull));
 }
 

@@ -33,21 +33,13 @@ fn steered() -> Value {
 
 /// PPPoE on a device that cannot hash it, all on queue 0, whose CPU is 0.
 fn pppoe() -> String {
-    let hot = queues("eth0", &[2_000_000, 0, 0, 0]);
-    format!(
-        "{}{}{}{hot}{}",
-        device("eth0", "igb", "8086:1533"),
-        session("eth0"),
-        one_each("eth0"),
-        mask("eth0", 0, "0")
-    )
+    super::unhashed::pppoe() + &queues("eth0", &[2_000_000, 0, 0, 0]) + &mask("eth0", 0, "0")
 }
 
 /// Two stacked VLANs there in its place.
 fn qinq() -> String {
-    let inner = "vlan protocol 802.1Q id 7 <REORDER_HDR>";
     let link =
-        links(&[("eth0", 1500, ""), ("eth0.100@eth0", 1500, AD100), ("eth0.100.7@eth0.100", 1500, inner)]);
+        links(&[("eth0", 1500, ""), ("eth0.100@eth0", 1500, AD100), ("eth0.100.7@eth0.100", 1500, Q7)]);
     let link = with_program(&link, "xdp");
     format!("{}{link}{}", device("eth0", "igb", "8086:1533"), one_each("eth0"))
         + &queues("eth0", &[2_000_000, 0, 0, 0])
@@ -263,13 +255,7 @@ fn a_full_target_of_few_frames_is_no_limit() {
     let few = |frames: u64| {
         let steered = status("native", &[(1, frames, 0), (2, 10, 0)], &[("steered", frames + 10)]);
         let hot = queues("eth0", &[frames + 10, 0, 0, 0]);
-        format!(
-            "{}{}{hot}{}{}",
-            device("eth0", "igb", "8086:1533"),
-            one_each("eth0"),
-            shown(&steered),
-            load(1, 85.0, 2.0)
-        )
+        device("eth0", "igb", "8086:1533") + &one_each("eth0") + &hot + &shown(&steered) + &load(1, 85.0, 2.0)
     };
     // The CPU is full at either count, and only one of them can have filled it.
     answers(&few(5_000_000), "one-queue-hot", LIMITS, &[]);

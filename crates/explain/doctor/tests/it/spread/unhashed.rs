@@ -2,12 +2,16 @@
 
 use super::*;
 
+/// mpd5, which ends PPPoE on FreeBSD.
+const MPD: &str = "$ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
+                   root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
+
 fn i210(name: &str) -> String {
     device(name, "igb", "8086:1533")
 }
 
 /// A session on an I210 whose four vectors are spread.
-fn pppoe() -> String {
+pub fn pppoe() -> String {
     i210("eth0") + &session("eth0") + &one_each("eth0")
 }
 
@@ -76,12 +80,10 @@ fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
     let text = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ pciconf -lv\n\
                 igb0@pci0:3:0:0:\tclass=0x020000 rev=0x03 hdr=0x00 vendor=0x8086 device=0x1533 subvendor=0x17aa subdevice=0x1096\n    \
                 vendor     = 'Intel Corporation'\n    device     = 'I210 Gigabit Network Connection'\n    \
-                class      = network\n    subclass   = ethernet\n\
-                $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
-                root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
+                class      = network\n    subclass   = ethernet\n".to_owned() + MPD;
     // igb0 is no name of Linux's.
-    answers(text, "pppoe-unhashed", MAYBE, &["=on igb0", "mpd5", "device=0x1533", "=Linux: "]);
-    let finding = one(text, "pppoe-unhashed");
+    answers(&text, "pppoe-unhashed", MAYBE, &["=on igb0", "mpd5", "device=0x1533", "=Linux: "]);
+    let finding = one(&text, "pppoe-unhashed");
     let for_freebsd = commands(&finding, System::FreeBsd);
     for command in [
         "sysctl net.isr.dispatch=deferred",
@@ -223,15 +225,13 @@ fn on_freebsd_nothing_of_ethtool() {
     let text = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ sysctl dev.igb.0\n\
                 dev.igb.0.%desc: Intel(R) I210 Flashless (Copper)\n\
                 dev.igb.0.%pnpinfo: vendor=0x8086 device=0x1533 subvendor=0x17aa subdevice=0x1096 class=0x020000\n\
-                dev.igb.0.queue_rx_0.rx_packets: 9000000\ndev.igb.0.queue_rx_1.rx_packets: 12\n\
-                $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
-                root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
-    let report_of = report(text);
+                dev.igb.0.queue_rx_0.rx_packets: 9000000\ndev.igb.0.queue_rx_1.rx_packets: 12\n".to_owned() + MPD;
+    let report_of = report(&text);
     let hot = one(&report_of, "one-queue-hot");
     assert!(!format!("{:?}", report_of.rules).contains("ethtool"), "{:#?}", report_of.rules);
     assert!(effects(&hot).contains(&Effect::Netisr), "{hot:#?}");
     // Nor a figure by flow, which netisr does not reach for one session.
-    let sampled = reports(&[text], Some(scenario("pppoe", 1000)));
+    let sampled = reports(&[&text], Some(scenario("pppoe", 1000)));
     let freebsd = sampled.findings.iter().flat_map(|finding| &finding.remedies);
     let freebsd: Vec<_> = freebsd.filter(|remedy| remedy.os == System::FreeBsd).collect();
     assert!(!freebsd.is_empty());

@@ -19,7 +19,7 @@ fn frames_of_vlan_qinq_and_pppoe() {
         ("eth0", 1500, ""),
         ("eth0.35@eth0", 1500, Q35),
         ("s100@eth0", 1500, AD100),
-        ("s100.7@s100", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
+        ("s100.7@s100", 1500, Q7),
         ("ppp0", 1492, "ppp"),
     ]) + SESSION
         + &driver("eth0", "igb");
@@ -64,11 +64,7 @@ fn frames_that_devices_refuse() {
     let id = "frame-oversize";
     let vlan = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)]);
     let ixgbe = |kind: &str| links(&[("eth0", 1500, ""), ("v1@eth0", 1500, kind)]) + &driver("eth0", "ixgbe");
-    let two_tags = links(&[
-        ("eth0", 1500, ""),
-        ("eth0.35@eth0", 1500, Q35),
-        ("eth0.35.7@eth0.35", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
-    ]) + &driver("eth0", "e1000e");
+    let two_tags = two_tags() + &driver("eth0", "e1000e");
     let counted =
         |packets, long| statistics("eth0", &[("rx_packets", packets), ("rx_long_length_errors", long)]);
     let rising = format!(

@@ -13,21 +13,13 @@ const ON: [(&str, &str); 6] = [
 
 /// `ON` with some changed.
 fn with(changed: &[(&str, &'static str)]) -> Vec<(&'static str, &'static str)> {
-    ON.iter()
-        .map(|(name, state)| {
-            (*name, changed.iter().find(|(other, _)| other == name).map_or(*state, |(_, state)| *state))
-        })
-        .collect()
+    let now = |name| changed.iter().find(|(other, _)| *other == name).map(|(_, state)| *state);
+    ON.iter().map(|&(name, state)| (name, now(name).unwrap_or(state))).collect()
 }
 
 /// Two tags, on a kernel.
 fn qinq(kernel: &str) -> String {
-    links(&[
-        ("eth0", 1500, ""),
-        ("eth0.35@eth0", 1500, Q35),
-        ("eth0.35.7@eth0.35", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
-    ])
-    .replacen("Linux 6.12.9", kernel, 1)
+    two_tags().replacen("Linux 6.12.9", kernel, 1)
 }
 
 /// Features of the device, of its VLAN, and of the VLAN within.
