@@ -47,22 +47,15 @@ pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapsh
 }
 
 fn identity(interface: &mut Interface, rest: &str, value: &str, quote: &Quote) {
-    let fact = |text: &str| Fact::new(text.to_owned(), quote.clone());
-    match rest {
-        "%desc" if !value.is_empty() => {
-            interface.model.get_or_insert_with(|| fact(value));
-        }
-        "%pnpinfo" => {
-            if let Some(ids) = pciconf::ids(value) {
-                interface.pci.get_or_insert_with(|| fact(&ids));
-            }
-        }
-        "%location" => {
-            if let Some(bus) = value.split_whitespace().find_map(|word| word.strip_prefix("dbsf=")) {
-                interface.bus.get_or_insert_with(|| fact(bus));
-            }
-        }
-        _ => {}
+    let bus = || value.split_whitespace().find_map(|word| word.strip_prefix("dbsf="));
+    let (slot, text) = match rest {
+        "%desc" => (&mut interface.model, Some(value.to_owned()).filter(|name| !name.is_empty())),
+        "%pnpinfo" => (&mut interface.pci, pciconf::ids(value)),
+        "%location" => (&mut interface.bus, bus().map(str::to_owned)),
+        _ => return,
+    };
+    if let Some(text) = text {
+        slot.get_or_insert_with(|| Fact::new(text, quote.clone()));
     }
 }
 

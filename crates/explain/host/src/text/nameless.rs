@@ -61,51 +61,30 @@ fn may_be(nameless: &Interface, named: Option<&Interface>) -> bool {
         && !differs(&nameless.bus, &named.bus)
 }
 
+/// Fills these fields of the first with those of the second.
+macro_rules! fill {
+    ($mine:ident, $other:ident: $($($field:ident).+),+) => {
+        $(fill(&mut $mine.$($field).+, $other.$($field).+);)+
+    };
+}
+
 /// Adds what the named one lacks. What both say stays as the line with the name has it.
 fn complete(named: &mut Interface, nameless: Interface) {
-    fill(&mut named.kind, nameless.kind);
-    fill(&mut named.parent, nameless.parent);
-    fill(&mut named.master, nameless.master);
-    fill(&mut named.driver, nameless.driver);
-    fill(&mut named.bus, nameless.bus);
-    fill(&mut named.pci, nameless.pci);
-    fill(&mut named.model, nameless.model);
-    fill(&mut named.mtu, nameless.mtu);
-    fill(&mut named.mtu_most, nameless.mtu_most);
-    fill(&mut named.up, nameless.up);
-    fill(&mut named.link.speed, nameless.link.speed);
-    fill(&mut named.link.full_duplex, nameless.link.full_duplex);
-    fill(&mut named.link.up, nameless.link.up);
-    fill(&mut named.link.supported, nameless.link.supported);
-    fill(&mut named.link.partner, nameless.link.partner);
-    let (mine, other) = (&mut named.channels, nameless.channels);
-    let limited = [
-        (&mut mine.rx, other.rx),
-        (&mut mine.combined, other.combined),
-        (&mut named.rings.rx, nameless.rings.rx),
-    ];
-    for (mine, other) in limited {
-        fill(&mut mine.current, other.current);
-        fill(&mut mine.most, other.most);
-    }
+    fill!(named, nameless: kind, parent, master, driver, bus, pci, model, mtu, mtu_most, up);
+    fill!(named, nameless: link.speed, link.full_duplex, link.up, link.supported, link.partner);
+    fill!(named, nameless: channels.rx.current, channels.rx.most);
+    fill!(named, nameless: channels.combined.current, channels.combined.most);
+    fill!(named, nameless: rings.rx.current, rings.rx.most);
+    fill!(named, nameless: adaptive_rx, reta, totals.packets, totals.bytes, xdp, virtual_functions);
     add(&mut named.coalesce, nameless.coalesce);
-    fill(&mut named.adaptive_rx, nameless.adaptive_rx);
     add(&mut named.features, nameless.features);
-    fill(&mut named.reta, nameless.reta);
     add(&mut named.hash_fields, nameless.hash_fields);
     for (number, other) in nameless.queues {
         let mine = named.queues.entry(number).or_default();
-        fill(&mut mine.packets, other.packets);
-        fill(&mut mine.bytes, other.bytes);
-        fill(&mut mine.drops, other.drops);
-        fill(&mut mine.rps, other.rps);
+        fill!(mine, other: packets, bytes, drops, rps);
     }
-    fill(&mut named.totals.packets, nameless.totals.packets);
-    fill(&mut named.totals.bytes, nameless.totals.bytes);
     add(&mut named.totals.overflow, nameless.totals.overflow);
     add(&mut named.totals.too_long, nameless.totals.too_long);
-    fill(&mut named.xdp, nameless.xdp);
-    fill(&mut named.virtual_functions, nameless.virtual_functions);
 }
 
 fn fill<T>(mine: &mut Option<T>, other: Option<T>) {
