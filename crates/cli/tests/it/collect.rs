@@ -12,28 +12,18 @@ fn collect(arguments: &[&str]) -> Output {
     run::rxlane().arg("collect").args(arguments).output()
 }
 
-/// What a run says that ends with `code`, to standard output or to standard error alone.
-fn said(arguments: &[&str], code: i32, to_stdout: bool) -> String {
+/// What a run prints that succeeds; in a pipe there is no progress.
+fn printed(arguments: &[&str]) -> String {
     let output = collect(arguments);
-    output.ends(code);
-    let other = if to_stdout { &output.stderr } else { &output.stdout };
-    assert!(other.is_empty(), "{output:?}");
+    assert!(output.ends(0).stderr.is_empty(), "{output:?}");
     output.text()
 }
 
-/// What a run prints that succeeds; in a pipe there is no progress.
-fn printed(arguments: &[&str]) -> String {
-    said(arguments, 0, true)
-}
-
-/// What a run says that succeeds and writes a file.
-fn written(arguments: &[&str]) -> String {
-    said(arguments, 0, false)
-}
-
-/// The complaint of a run that cannot be.
-fn complaint(arguments: &[&str]) -> String {
-    said(arguments, 2, false)
+/// What a run reports on standard error alone that ends with `code`.
+fn message(arguments: &[&str], code: i32) -> String {
+    let output = collect(arguments);
+    assert!(output.ends(code).stdout.is_empty(), "{output:?}");
+    output.text()
 }
 
 fn text(path: &Path) -> &str {
@@ -45,7 +35,7 @@ fn the_script_is_printed_as_it_is() -> TestResult {
     assert_eq!(printed(&["--script"]), host::collector::SCRIPT);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("collector.sh");
-    let said = written(&["--script", "-o", text(&file)]);
+    let said = message(&["--script", "-o", text(&file)], 0);
     assert_eq!(
         said,
         format!(
@@ -55,8 +45,8 @@ fn the_script_is_printed_as_it_is() -> TestResult {
         )
     );
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    assert!(complaint(&["--script", "--seconds", "3"]).contains("cannot be used with"));
-    assert!(complaint(&["--script", "eth0"]).contains("cannot be used with"));
+    assert!(message(&["--script", "--seconds", "3"], 2).contains("cannot be used with"));
+    assert!(message(&["--script", "eth0"], 2).contains("cannot be used with"));
     Ok(())
 }
 
@@ -65,14 +55,14 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.txt");
     fs::write(&file, "mine")?;
-    let said = complaint(&["--script", "-o", text(&file)]);
+    let said = message(&["--script", "-o", text(&file)], 2);
     assert_eq!(said, format!("rxlane: {} is there already; --force overwrites it\n", file.display()));
     assert_eq!(fs::read_to_string(&file)?, "mine");
-    written(&["--script", "--force", "-o", text(&file)]);
+    message(&["--script", "--force", "-o", text(&file)], 0);
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
-    let said = complaint(&["--script", "--force", "-o", text(folder.path())]);
+    let said = message(&["--script", "--force", "-o", text(folder.path())], 2);
     assert!(said.contains("is a directory; name a file in it"), "{said}");
-    let said = complaint(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))]);
+    let said = message(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))], 2);
     assert!(said.contains("cannot write"), "{said}");
     // Nothing of the attempts is left beside it.
     assert_eq!(fs::read_dir(folder.path())?.count(), 1);
@@ -93,7 +83,7 @@ fn addresses() -> Vec<String> {
 fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("bundle.txt");
-    let said = written(&["--seconds", "0.3", "-o", text(&file)]);
+    let said = message(&["--seconds", "0.3", "-o", text(&file)], 0);
     let judged = format!("`rxlane doctor --from {}` judges it\n", file.display());
     assert!(said.starts_with(&format!("rxlane: wrote {}, ", file.display())), "{said}");
     assert!(said.contains(" outputs (") && said.ends_with(&judged), "{said}");
@@ -115,9 +105,9 @@ fn one_sample_of_one_interface() {
     assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 1, "{bundle}");
     let queried: Vec<&str> = bundle.lines().filter_map(|line| line.strip_prefix("$ ethtool -k ")).collect();
     assert_eq!(queried, ["lo"]);
-    let unknown = complaint(&["no-such-if0", "--seconds", "60"]);
+    let unknown = message(&["no-such-if0", "--seconds", "60"], 2);
     assert!(unknown.contains("no-such-if0") && unknown.contains("lo"), "{unknown}");
     for wrong in ["-1", "x", "10000", "NaN"] {
-        assert!(complaint(&[&format!("--seconds={wrong}")]).contains("--seconds"), "{wrong}");
+        assert!(message(&[&format!("--seconds={wrong}")], 2).contains("--seconds"), "{wrong}");
     }
 }

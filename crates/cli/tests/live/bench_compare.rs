@@ -28,14 +28,18 @@ fn result(first: &[f64], second: &[f64]) -> Value {
     })
 }
 
+/// The path of a new file.
+fn written(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("written");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
 /// Writes both and compares them.
 fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
     let folder = TempDir::new().expect("a folder");
-    let paths = [("before.json", before), ("after.json", after)].map(|(name, value)| {
-        let path = folder.path().join(name);
-        fs::write(&path, value.to_string()).expect("written");
-        path.to_str().expect("UTF-8").to_owned()
-    });
+    let paths = [("before.json", before), ("after.json", after)]
+        .map(|(name, value)| written(&folder, name, &value.to_string()));
     run(&[&["compare", "--verbose", &paths[0], &paths[1]], more].concat(), Stdio::null())
 }
 
@@ -164,11 +168,7 @@ fn what_cannot_be_compared_is_named_with_its_file() {
     let missing = run(&["compare", "/nonexistent/a.json", "/nonexistent/b.json"], Stdio::null());
     missing.ends(2).says("cannot read /nonexistent/a.json");
     let folder = TempDir::new().expect("a folder");
-    let write = |name: &str, text: String| {
-        let path = folder.path().join(name);
-        fs::write(&path, text).expect("written");
-        path.to_str().expect("UTF-8").to_owned()
-    };
+    let write = |name: &str, text: String| written(&folder, name, &text);
     let nan = write("nan.json", good.to_string().replace("100000.0", "NaN"));
     run(&["compare", &nan, &nan], Stdio::null()).ends(2).says("nan.json is no JSON");
     // Standard input is one of the two.
@@ -212,12 +212,10 @@ fn what_is_not_of_the_schema_takes_no_memory() {
         (inside(&figures, "[[]]", &figures_end), 0),
         (inside(&machine, "[[]]", &machine_end), 0),
     ] {
-        let path = folder.path().join("much.json");
-        fs::write(&path, &text).expect("written");
-        let path = path.to_str().expect("UTF-8");
+        let path = written(&folder, "much.json", &text);
         let mut limited = Command::new("sh");
         let limited = limited.args(["-c", "ulimit -v 200000; exec \"$0\" bench compare \"$1\" \"$1\""]);
-        limited.args([BINARY, path]).output().expect("it runs").ends(code);
+        limited.args([BINARY, &path]).output().expect("it runs").ends(code);
     }
 }
 
@@ -227,8 +225,7 @@ fn rows_are_no_wider_than_there_is_room() {
     result["factors"][0]["levels"][1]["text"] =
         "receive packet steering over all of the other CPUs, by a hash of addresses".into();
     let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("a.json");
-    fs::write(&path, result.to_string()).expect("written");
+    written(&folder, "a.json", &result.to_string());
     let lines = |columns: usize| -> Vec<String> {
         let mut command = Command::new(BINARY);
         let command =

@@ -41,14 +41,18 @@ fn left_by(pid: u32) -> Vec<PathBuf> {
     ["/run/netns", "/run"].into_iter().flat_map(of).filter(is_its).collect()
 }
 
-/// Runs a scenario for its report, and looks that it leaves nothing.
-fn report(words: &str) -> Value {
-    let child = started(&format!("{words} --rounds 1 --seconds 0.2 --json"));
+/// Its end, after which nothing is left of it.
+#[track_caller]
+fn ended(child: Child) -> Output {
     let pid = child.id();
     let output = child.wait_with_output().expect("its end");
-    output.ends(0);
-    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
-    let report = output.json();
+    assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "{}", output.text());
+    output
+}
+
+/// Runs a scenario for its report.
+fn report(words: &str) -> Value {
+    let report = ended(started(&format!("{words} --rounds 1 --seconds 0.2 --json"))).ends(0).json();
     assert_eq!((&report["schema"], &report["complete"]), (&SCHEMA.into(), &true.into()), "{report:#}");
     assert!(report["machine"]["kernel"].is_string() && report["machine"]["rxlane"].is_string(), "{report:#}");
     report
@@ -168,13 +172,11 @@ fn a_stalled_interface_is_named_with_its_counters() {
         ),
     ] {
         let child = started(FORWARD);
-        let pid = child.id();
-        within(&forwarding(pid), &hold.split(' ').collect::<Vec<_>>()).ends(0);
-        let output = child.wait_with_output().expect("its end");
+        within(&forwarding(child.id()), &hold.split(' ').collect::<Vec<_>>()).ends(0);
+        let output = ended(child);
         for message in messages {
             output.is(&hold, 1, message);
         }
-        assert_eq!(left_by(pid), Vec::<PathBuf>::new());
     }
 }
 
@@ -261,12 +263,9 @@ fn a_signal_ends_it_and_leaves_nothing() {
     let forwards = fs::read_to_string("/proc/sys/net/ipv4/ip_forward").expect("a sysctl");
     for (name, arguments) in [("INT", LONG[0]), ("TERM", LONG[0]), ("INT", LONG[1]), ("INT", LONG[2])] {
         let child = begun(arguments);
-        let pid = child.id();
         signal(child.id(), name);
-        let output = child.wait_with_output().expect("its end");
         // In the first cell nothing was measured yet.
-        output.is(&name, 1, "").says("interrupted before anything was measured");
-        assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "{name} {arguments:?}");
+        ended(child).is(&(name, arguments), 1, "interrupted before anything was measured");
     }
     assert_eq!(fs::read_to_string("/proc/sys/net/ipv4/ip_forward").expect("a sysctl"), forwards);
 }
@@ -338,8 +337,7 @@ fn what_was_measured_before_a_signal_is_told() {
         left_by(pid).iter().filter_map(number).max().is_some_and(|number| number >= 12)
     });
     signal(child.id(), "INT");
-    let report = child.wait_with_output().expect("its end").ends(1).json();
-    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
+    let report = ended(child).ends(1).json();
     assert_eq!(report["complete"], false, "{report:#}");
     assert!(report["cells"][0]["figures"]["received"]["raw"][0].is_f64(), "{report:#}");
 }

@@ -13,10 +13,10 @@ mod secrets;
 mod takeover;
 
 use crate::process::Process;
-use crate::run::Ended;
+use crate::run::{Ended, Report};
 use crate::stream::Stream;
 use line::{GATEWAY, Line, WAN};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::netns::Namespace;
 
 #[test]
@@ -46,7 +46,7 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
         Stream::between(&line.far, &line.near, "10.64.0.2").carry(2 << 20);
         assert!(line.sessions()[0]["received_octets"].as_u64() > Some(4 << 20));
         assert!(line.status("ppp0")["counted"]["received"]["octets"].as_u64() > Some(4 << 20));
-        assert_eq!(line.status("ppp0")["counted"]["drops"], serde_json::json!({}), "{method} {lines}");
+        assert_eq!(line.status("ppp0")["counted"]["drops"], json!({}), "{method} {lines}");
         let said = client.interrupted().ends(0).text();
         assert!(said.ends_with("ppp0 is disconnected.\n"), "{said}");
         line.wait_for_sessions(0);
@@ -57,29 +57,15 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
 /// What both ends tell of the session, and what the kernel has of it.
 fn assert_status(line: &Line, tags: &str) {
     let status = line.status("ppp0");
-    let is = |name: &str, value: Value| assert_eq!(status[name], value, "{name}: {status:#}");
-    is("schema", "rxlane.pppoe/1".into());
-    is("phase", "open".into());
-    is("interface", "ppp0".into());
-    is("parent", WAN.into());
-    is("vlans", tags.into());
-    is("local", "10.64.0.2".into());
-    is("peer", GATEWAY.into());
-    is("peer6", "fe80::1".into());
-    is("dns", serde_json::json!(["10.64.0.53"]));
-    is("mtu", 1492.into());
-    is("ac_name", "rxlane".into());
-    is("user", "alice".into());
-    is("last_error", Value::Null);
-    let concentrator = line.concentrator();
-    assert_eq!(concentrator["count"], 1, "{concentrator:#}");
-    let session = &concentrator["sessions"][0];
-    let is = |name: &str, value: Value| assert_eq!(session[name], value, "{name}: {session:#}");
-    is("phase", "open".into());
-    is("user", "alice".into());
-    is("tags", tags.into());
-    is("peer", "10.64.0.2".into());
-    is("session_id", status["session_id"].clone());
+    status.has(json!({
+        "schema": "rxlane.pppoe/1", "phase": "open", "interface": "ppp0", "parent": WAN, "vlans": tags,
+        "local": "10.64.0.2", "peer": GATEWAY, "peer6": "fe80::1", "dns": ["10.64.0.53"], "mtu": 1492,
+        "ac_name": "rxlane", "user": "alice", "last_error": null,
+    }));
+    let session = json!({
+        "phase": "open", "user": "alice", "tags": tags, "peer": "10.64.0.2", "session_id": status["session_id"],
+    });
+    line.concentrator().has(json!({"count": 1, "sessions": [session]}));
     let addresses = line.ip(&["-o", "addr", "show", "dev", "ppp0"]);
     assert!(addresses.contains("10.64.0.2 peer 10.64.0.1/32"), "{addresses}");
     for family in ["-4", "-6"] {
@@ -167,7 +153,7 @@ fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
         line.ping(&line.near, GATEWAY, mtu);
         line.ping(&line.far, "10.64.0.2", mtu);
         Stream::between(&line.far, &line.near, "10.64.0.2").carry(1 << 20);
-        assert_eq!(line.status("ppp0")["counted"]["drops"], serde_json::json!({}), "{parent} {tags:?}");
+        assert_eq!(line.status("ppp0")["counted"]["drops"], json!({}), "{parent} {tags:?}");
         client.interrupted().ends(0);
         serving.interrupted().ends(0);
     }
