@@ -101,12 +101,11 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Action;
     use crate::tests::line::{Line, concentrator, grant};
-    use std::time::Duration;
 
+    /// That it then answers echoes and ends in order, the tests of takeovers see.
     #[test]
-    fn an_open_session_goes_on_in_another_process() {
+    fn an_open_session_is_the_same_in_another_process() {
         let methods = [crate::session::Method::ChapMd5];
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
         let mut line = Line::new_with_mru(1480, &methods);
@@ -128,15 +127,5 @@ mod tests {
         assert_eq!(resumed.handover(), Some(handover));
         assert!(resume(Handover { ipcp: None, ipv6cp: None, ..handover }).is_none());
         assert!(resume(Handover { peer_mru: 0, ..handover }).is_none());
-        line.ends[1].session = resumed;
-        line.ends.iter_mut().for_each(|end| end.actions.clear());
-        // Its echoes are answered, and it answers those of the host: the magic numbers are right.
-        line.pass(Duration::from_secs(200));
-        assert!(line.ends.iter().all(|end| end.session.round_trip().is_some() && end.actions.is_empty()));
-        // The host ends it, and is understood.
-        line.ends[0].close();
-        line.talk();
-        let downs = line.ends.iter().flat_map(|end| &end.actions);
-        assert_eq!(downs.filter(|action| matches!(action, Action::Down(_))).count(), 4);
     }
 }

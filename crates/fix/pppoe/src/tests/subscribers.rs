@@ -9,12 +9,14 @@ use std::fmt::Write;
 
 const HOSTS: u32 = 240;
 
-fn world(seed: u64) -> World {
+/// With these pools, of which every tenth subscriber needs none where `has_fixed`.
+fn world(seed: u64, pools: &[&str], has_fixed: bool) -> World {
     let mut config = config();
-    config.pool = vec!["10.0.1.0-10.0.1.99".parse().unwrap(), "10.0.2.0-10.0.2.199".parse().unwrap()];
+    config.pool = pools.iter().map(|range| range.parse().unwrap()).collect();
     config.interim = Some(seconds(30));
     let users = (0..HOSTS).fold(String::new(), |mut text, user| {
-        let address = if user % 10 == 0 { format!("10.0.9.{}", user / 10 + 1) } else { "*".to_owned() };
+        let is_fixed = has_fixed && user % 10 == 0;
+        let address = if is_fixed { format!("10.0.9.{}", user / 10 + 1) } else { "*".to_owned() };
         writeln!(text, "user-{user} * secret-{user} {address}").unwrap();
         text
     });
@@ -33,7 +35,7 @@ fn world(seed: u64) -> World {
 #[test]
 fn every_session_comes_up_or_ends_with_a_reason() {
     for seed in 1..=3 {
-        let mut world = world(seed);
+        let mut world = world(seed, &["10.0.1.0-10.0.1.99", "10.0.2.0-10.0.2.199"], true);
         world.wires = Wires { loss: 300, duplication: 100, reordering: 200 };
         for host in 0..HOSTS as usize {
             world.connect(host);
@@ -123,13 +125,7 @@ fn disturb(world: &mut World, victim: usize) {
 /// More subscribers than addresses: those who got none are told why and try again, and get the first that is free.
 #[test]
 fn a_pool_that_is_too_small_is_shared_in_turn() {
-    let mut world = world(9);
-    let text = (0..HOSTS).map(|user| format!("user-{user} * secret-{user} *\n")).collect::<String>();
-    let mut config = config();
-    config.pool = vec!["10.0.1.0-10.0.1.99".parse().unwrap()];
-    let hosts = std::mem::take(&mut world.hosts);
-    world = World::new(config, secrets(&text), 9);
-    world.hosts = hosts;
+    let mut world = world(9, &["10.0.1.0-10.0.1.99"], false);
     for host in 0..HOSTS as usize {
         world.connect(host);
     }
