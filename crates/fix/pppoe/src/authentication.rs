@@ -2,7 +2,7 @@
 //! ([`Authenticator`], a concentrator). In a session one end is the one and the other the other; a challenge to an
 //! authenticator is never answered, so that nothing can be reflected.
 
-use crate::control::ControlError;
+use crate::control::{ControlError, Parsed};
 use crate::session::{Claim, Closed, Concentrator, Evidence, Host, Method, Notice, Proof, Waiting};
 use crate::step::Step;
 use crate::{Time, chap, draw, ms_chap, pap};
@@ -96,7 +96,7 @@ impl Peer {
         packet: ControlPacket<'_>,
         host: &Host,
         step: &mut Step<'_>,
-    ) -> Result<Outcome, ControlError> {
+    ) -> Parsed<Outcome> {
         match (protocol == PppProtocol::PAP, self.method == Method::Pap) {
             (true, true) => Ok(self.pap_answer(packet)),
             (false, false) if packet.code == chap::CHALLENGE => {
@@ -129,12 +129,7 @@ impl Peer {
         }
     }
 
-    fn challenged(
-        &mut self,
-        packet: ControlPacket<'_>,
-        host: &Host,
-        step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    fn challenged(&mut self, packet: ControlPacket<'_>, host: &Host, step: &mut Step<'_>) -> Parsed<()> {
         let (challenge, _name) = chap::parse_value(packet.code, packet.data)?;
         if !step.may_answer() {
             return Ok(());
@@ -161,7 +156,7 @@ impl Peer {
         challenge: &[u8],
         host: &Host,
         step: &mut Step<'_>,
-    ) -> Result<Response, ControlError> {
+    ) -> Parsed<Response> {
         let (user, secret) = (&host.user[..], &host.secret[..]);
         let (value, expected) = if self.method == Method::ChapMd5 {
             (chap::md5_response(identifier, secret, challenge).to_vec(), None)
@@ -279,7 +274,7 @@ impl Authenticator {
         protocol: PppProtocol,
         packet: ControlPacket<'_>,
         step: &mut Step<'_>,
-    ) -> Result<Option<Claim>, ControlError> {
+    ) -> Parsed<Option<Claim>> {
         match (self.method, packet.code) {
             (Some(Method::Pap), pap::REQUEST) if protocol == PppProtocol::PAP => {
                 self.pap_request(packet, step)
@@ -298,11 +293,7 @@ impl Authenticator {
         }
     }
 
-    fn pap_request(
-        &mut self,
-        packet: ControlPacket<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<Option<Claim>, ControlError> {
+    fn pap_request(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Parsed<Option<Claim>> {
         let (user, password) = pap::parse_request(packet.data)?;
         match &self.stage {
             Stage::Waiting => {
@@ -324,11 +315,7 @@ impl Authenticator {
         Ok(None)
     }
 
-    fn response(
-        &mut self,
-        packet: ControlPacket<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<Option<Claim>, ControlError> {
+    fn response(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Parsed<Option<Claim>> {
         let (value, user) = chap::parse_value(packet.code, packet.data)?;
         if packet.identifier != self.identifier {
             return Ok(None);

@@ -61,6 +61,9 @@ pub enum ControlError {
     },
 }
 
+/// What was read of a control packet.
+pub(crate) type Parsed<T> = Result<T, ControlError>;
+
 /// One configuration option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigurationOption<'a> {
@@ -81,7 +84,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Iterator for Options<'a> {
-    type Item = Result<ConfigurationOption<'a>, ControlError>;
+    type Item = Parsed<ConfigurationOption<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at;

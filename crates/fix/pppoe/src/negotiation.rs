@@ -9,7 +9,7 @@
 
 use crate::Time;
 use crate::automaton::{Action as Operation, Event, State, transition};
-use crate::control::{ConfigurationOption, ControlError, code, options, put_option};
+use crate::control::{ConfigurationOption, ControlError, Parsed, code, options, put_option};
 use crate::session::Notice;
 use crate::step::Step;
 use wire::emit::ControlPacket;
@@ -79,6 +79,9 @@ pub(crate) enum Signal {
     /// It cannot succeed; the state is as before, and to close it is up to the session.
     Failed(Failure),
 }
+
+/// What a packet leads to.
+type Reaction = Parsed<Option<Signal>>;
 
 /// Where the negotiation of one protocol is.
 #[derive(Clone, Debug)]
@@ -168,7 +171,7 @@ impl Negotiation {
         layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
         step: &mut Step<'_>,
-    ) -> Result<Option<Signal>, ControlError> {
+    ) -> Reaction {
         let ControlPacket { code, identifier, data } = packet;
         let answer = Answer { code: code::TERMINATE_ACK, identifier, data: &[] };
         Ok(match code {
@@ -200,7 +203,7 @@ impl Negotiation {
         layer: &mut dyn Layer,
         packet: ControlPacket<'_>,
         step: &mut Step<'_>,
-    ) -> Result<Option<Signal>, ControlError> {
+    ) -> Reaction {
         options(packet.data).try_for_each(|option| option.map(drop))?;
         let identifier = packet.identifier;
         let indifferent = Answer { code: code::TERMINATE_ACK, identifier, data: &[] };
@@ -278,12 +281,7 @@ impl Negotiation {
 
     /// Configure-Ack, -Nak, -Reject. An answer to another request than the last, a second answer to it, an Ack that is not
     /// exactly what was requested, and a Reject of what was not requested are dropped (RFC 1661 sections 5.2 to 5.4).
-    fn answer(
-        &mut self,
-        layer: &mut dyn Layer,
-        packet: ControlPacket<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<Option<Signal>, ControlError> {
+    fn answer(&mut self, layer: &mut dyn Layer, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Reaction {
         options(packet.data).try_for_each(|option| option.map(drop))?;
         if packet.identifier != self.identifier || self.answered {
             return Ok(None);

@@ -5,7 +5,7 @@
 use super::machine::Machine;
 use super::{Notice, RoundTrip, Timers};
 use crate::Time;
-use crate::control::{ControlError, code};
+use crate::control::{ControlError, Parsed, code};
 use crate::step::Step;
 use std::time::Duration;
 use wire::emit::ControlPacket;
@@ -113,11 +113,7 @@ impl Keepalive {
 
 impl Machine {
     /// Echo-Request to Time-Remaining. All begin with the sender's magic number, which is zero where none was negotiated.
-    pub(super) fn maintain(
-        &mut self,
-        packet: ControlPacket<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    pub(super) fn maintain(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Parsed<()> {
         let ControlPacket { code, identifier, data } = packet;
         let Some((magic, rest)) = data.split_first_chunk::<4>() else {
             return Err(ControlError::Data { code, found: data.len(), least: 4 });

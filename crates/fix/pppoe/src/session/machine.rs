@@ -7,7 +7,7 @@ use super::{Action, Closed, Config, Family, NetworkFailure, Notice, Phase, Role,
 use crate::Time;
 use crate::authentication::{Authenticator, Outcome, Peer};
 use crate::automaton::{Event, State};
-use crate::control::{ControlError, code};
+use crate::control::{ControlError, Parsed, code};
 use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::lcp::Lcp;
@@ -181,12 +181,7 @@ impl Machine {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        protocol: PppProtocol,
-        data: &[u8],
-        step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    fn dispatch(&mut self, protocol: PppProtocol, data: &[u8], step: &mut Step<'_>) -> Parsed<()> {
         match protocol {
             PppProtocol::LCP => {
                 let packet = ControlPacket::parse(data)?;
@@ -210,7 +205,7 @@ impl Machine {
         Ok(())
     }
 
-    fn lcp_packet(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Result<(), ControlError> {
+    fn lcp_packet(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Parsed<()> {
         match packet.code {
             code::PROTOCOL_REJECT => {
                 self.keepalive.heard(step.now);
@@ -248,11 +243,7 @@ impl Machine {
         }
     }
 
-    fn protocol_rejected(
-        &mut self,
-        packet: ControlPacket<'_>,
-        step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    fn protocol_rejected(&mut self, packet: ControlPacket<'_>, step: &mut Step<'_>) -> Parsed<()> {
         let Some(rejected) = packet.data.first_chunk::<2>() else {
             return Err(ControlError::Data { code: packet.code, found: packet.data.len(), least: 2 });
         };
@@ -358,7 +349,7 @@ impl Machine {
         protocol: PppProtocol,
         packet: ControlPacket<'_>,
         step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    ) -> Parsed<()> {
         match (&mut self.authentication, &step.config.role) {
             (Some(Authentication::Peer(peer)), Role::Host(host)) => {
                 match peer.receive(protocol, packet, host, step)? {

@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use super::{Action, Closed, Family, Ipv4, Ipv6, NetworkFailure, Notice, Phase, Role};
 use crate::automaton::{Event, State};
-use crate::control::ControlError;
+use crate::control::Parsed;
 use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::negotiation::{Failure, Layer, Negotiation, Signal};
@@ -124,7 +124,7 @@ impl Machine {
         protocol: PppProtocol,
         data: &[u8],
         step: &mut Step<'_>,
-    ) -> Result<(), ControlError> {
+    ) -> Parsed<()> {
         let family = match protocol {
             PppProtocol::IPV4 | PppProtocol::IPV6 => return Ok(()),
             PppProtocol::IPCP => Some(Family::Ipv4),
