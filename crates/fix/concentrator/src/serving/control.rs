@@ -30,6 +30,10 @@ pub(super) struct State {
 }
 
 impl State {
+    pub(super) fn new(machine: Concentrator, carried: Carried) -> State {
+        State { machine, carried, pending: Vec::new(), is_offered: false, successor: None }
+    }
+
     pub(super) fn step<R>(
         &mut self,
         now: Time,
@@ -44,38 +48,18 @@ impl State {
 /// Answers what comes by the control socket.
 #[derive(Debug)]
 pub(super) struct Control {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     pub(super) clock: Clock,
     /// The other end of what wakes the thread that serves.
-    wakeup: UnixStream,
-    losses: Losses,
-    records_lost: Arc<AtomicU64>,
+    pub(super) wakeup: UnixStream,
+    pub(super) losses: Losses,
+    pub(super) records_lost: Arc<AtomicU64>,
     pub(super) parent: String,
-    name: Mutex<String>,
-    local: Option<Ipv4Addr>,
+    pub(super) name: Mutex<String>,
+    pub(super) local: Option<Ipv4Addr>,
 }
 
 impl Control {
-    pub(super) fn new(
-        (machine, carried): (Concentrator, Carried),
-        clock: Clock,
-        (wakeup, losses, records_lost): (UnixStream, Losses, Arc<AtomicU64>),
-        (parent, name): (&str, &str),
-        local: Option<Ipv4Addr>,
-    ) -> Control {
-        let state = State { machine, carried, pending: Vec::new(), is_offered: false, successor: None };
-        Control {
-            state: Mutex::new(state),
-            clock,
-            wakeup,
-            losses,
-            records_lost,
-            parent: parent.to_owned(),
-            name: Mutex::new(name.to_owned()),
-            local,
-        }
-    }
-
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@
 //! * One process at a time begins to serve an interface.
 
 use super::carried::{Carried, Routes};
-use super::control::Control;
+use super::control::{Control, State};
 use super::handover::Predecessor;
 use super::negotiator::Negotiator;
 use super::{ConcentratorStatus, Report, Serving, Start};
@@ -31,7 +31,7 @@ use service::control::{ControlError, Lock, Server};
 use service::memory;
 use service::process::wait_until_removed;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
@@ -112,8 +112,16 @@ impl Prepared {
             .map_err(|error| Error::Options(error.to_string()))?;
         let carried = Carried::new(registry, routes, start.mss_clamp, covered);
         let (wakeup, other) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
-        let (counts, names) = ((other, losses, start.records_lost), (&*start.parent, &*start.name));
-        let control = Arc::new(Control::new((machine, carried), clock, counts, names, local));
+        let control = Arc::new(Control {
+            state: Mutex::new(State::new(machine, carried)),
+            clock,
+            wakeup: other,
+            losses,
+            records_lost: start.records_lost,
+            parent: start.parent.clone(),
+            name: Mutex::new(start.name.clone()),
+            local,
+        });
         let again = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let server = match &former {
             Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&control), again)?,
