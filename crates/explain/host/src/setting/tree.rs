@@ -139,22 +139,18 @@ impl Tree {
     pub(crate) fn run(&self, program: Program, arguments: &[&str]) -> Result<String, Error> {
         let mut command = Command::new(self.executable(program));
         command.args(arguments).env("LC_ALL", "C").env("PATH", search_path());
-        command.stdin(self.held.as_deref().map_or(Ok(Stdio::null()), duplicate).map_err(|source| {
-            let source = Some(source);
-            Error::Program {
-                command: words::command(program, arguments),
-                said: "no standard input".into(),
-                source,
-            }
-        })?);
+        let failed = |what: &str, source| Error::Program {
+            command: words::command(program, arguments),
+            said: what.to_owned(),
+            source: Some(source),
+        };
+        let input = self.held.as_deref().map_or(Ok(Stdio::null()), duplicate);
+        command.stdin(input.map_err(|source| failed("no standard input", source))?);
         let output = command.output().map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => {
                 Error::Missing { program: program.name(), package: program.package(), source }
             }
-            _ => {
-                let (command, said) = (words::command(program, arguments), "it does not start".to_owned());
-                Error::Program { command, said, source: Some(source) }
-            }
+            _ => failed("it does not start", source),
         })?;
         if !output.status.success() {
             return Err(refusal(program, arguments, &output));

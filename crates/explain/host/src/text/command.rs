@@ -16,9 +16,10 @@ const BARE: [[u8; 2]; 10] = [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"
 const LONGEST_PROMPT: usize = 80;
 
 /// Whose output a command's is, where the output itself names no interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Target {
     /// It requests no interface.
+    #[default]
     None,
     /// That of the interface that the command names.
     Named,
@@ -31,7 +32,7 @@ pub(super) enum Target {
 }
 
 /// A command that somebody typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Command<'a> {
     /// From the program on.
     pub text: &'a str,
@@ -101,14 +102,7 @@ impl<'a> Command<'a> {
         if is_loop(text) {
             let is_query = text.split(is_between_words).any(|word| is_word_of(PROGRAMS, word));
             let target = Target::Several;
-            return is_query.then_some(Command {
-                text,
-                program: "",
-                option: None,
-                interface: None,
-                path: None,
-                target,
-            });
+            return is_query.then_some(Command { text, target, ..Command::default() });
         }
         let first = text.find([';', '|', '>']).and_then(|end| text.get(..end)).unwrap_or(text);
         let words = || first.split_whitespace().take_while(|word| *word != "&&");
@@ -158,7 +152,7 @@ impl<'a> Command<'a> {
             true => Target::Unknown,
             false => Target::None,
         };
-        is_program.then_some(Command { text, program: "", option: None, interface: None, path: None, target })
+        is_program.then_some(Command { text, target, ..Command::default() })
     }
 
     /// Whether it reads that file, by itself or through `grep`.

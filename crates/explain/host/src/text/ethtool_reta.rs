@@ -4,7 +4,7 @@
 //! another output does. Where the text ends with a row, only a table of 128 entries is: that is what the drivers
 //! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
 
-use super::{Context, Line, Outcome, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Observed, Quote, Reta, Snapshot};
 use rss::HashKey;
 
@@ -12,7 +12,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "ethtool -x",
     command: |command| command.is("ethtool", "-x"),
     heading: |line| heading(line).is_some(),
-    open: |context| Box::new(Table::new(context)),
+    open: |context| Box::new(Table { is_filtered: context.is_filtered(), ..Table::default() }),
 };
 
 const HEADING: &str = "RX flow hash indirection table for ";
@@ -26,14 +26,16 @@ const COMMON: usize = 128;
 /// Bytes of a key that may have been broken over lines after its first one (the shortest key of a driver).
 const SHORTEST_KEY: usize = 40;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Part {
+    #[default]
     Rows,
     Key,
     Function,
     Transformation,
 }
 
+#[derive(Default)]
 struct Table {
     /// Interface and rings, with the line that tells them.
     table: Option<(String, u32, Quote)>,
@@ -44,20 +46,6 @@ struct Table {
     key: String,
     function: Option<String>,
     is_filtered: bool,
-}
-
-impl Table {
-    fn new(context: &Context) -> Table {
-        Table {
-            table: None,
-            entries: Vec::new(),
-            damage: None,
-            part: Part::Rows,
-            key: String::new(),
-            function: None,
-            is_filtered: context.is_filtered(),
-        }
-    }
 }
 
 impl Section for Table {

@@ -89,16 +89,13 @@ fn begin(header: &Header<'_>, quote: &Quote, snapshot: &mut Snapshot) {
     let up = header.flags.split(',').any(|flag| flag == "UP");
     Observed::note(&mut interface.up, up, quote);
     Observed::note(&mut interface.mtu, header.mtu, quote);
-    if interface.kind.is_none()
-        && header.system != Some(System::Linux)
+    if header.system != Some(System::Linux)
         && let Some(kind) = kind_by_name(header.name)
     {
-        interface.kind = Some(Fact::new(kind, quote.clone()));
+        interface.kind.get_or_insert_with(|| Fact::new(kind, quote.clone()));
     }
-    if interface.driver.is_none()
-        && let Some(driver) = freebsd_nics::driver(header.name)
-    {
-        interface.driver = Some(Fact::new(driver.to_owned(), quote.clone()));
+    if let Some(driver) = freebsd_nics::driver(header.name) {
+        interface.driver.get_or_insert_with(|| Fact::new(driver.to_owned(), quote.clone()));
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) struct Observation {
     names: BTreeSet<String>,
 }
 
+#[derive(Default)]
 struct Statistics {
     interface: String,
     context: Context,
@@ -79,12 +80,8 @@ impl Statistics {
         Statistics {
             interface: interface.to_owned(),
             context: context.clone(),
-            has_heading: false,
             is_certain: context.requested.is_some(),
-            under: None,
-            clues: Clues::default(),
-            clue: None,
-            sample: Sample::default(),
+            ..Statistics::default()
         }
     }
 }

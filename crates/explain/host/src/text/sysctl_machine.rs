@@ -21,9 +21,7 @@ pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapsh
 
 /// The system that only this output belongs to, unless something said which it is.
 pub(super) fn infer(snapshot: &mut Snapshot, system: System, quote: &Quote) {
-    if snapshot.system.is_none() {
-        snapshot.system = Some(Fact::new(system, quote.clone()));
-    }
+    snapshot.system.get_or_insert_with(|| Fact::new(system, quote.clone()));
 }
 
 fn machine(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {

@@ -18,6 +18,12 @@ pub(super) struct VectorName {
     pub receives: Option<bool>,
 }
 
+impl VectorName {
+    fn of(interface: &str, queue: Option<u32>, receives: Option<bool>) -> VectorName {
+        VectorName { interface: Some(interface.to_owned()), queue, receives }
+    }
+}
+
 /// Words before a queue's number that say what is done there, longest first where one ends another.
 const ROLES: [(&str, Option<bool>); 12] = [
     ("txrx", Some(true)),
@@ -66,11 +72,7 @@ fn single(name: &str) -> VectorName {
         && is_interface(interface)
         && let Ok(queue) = queue.parse()
     {
-        return VectorName {
-            interface: Some(interface.to_owned()),
-            queue: Some(queue),
-            receives: Some(true),
-        };
+        return VectorName::of(interface, Some(queue), Some(true));
     }
     if let Some(vector) = of_queue(name) {
         return vector;
@@ -79,8 +81,7 @@ fn single(name: &str) -> VectorName {
         && SIDE.contains(&word)
         && looks_like_interface(without_driver(interface))
     {
-        let interface = Some(without_driver(interface).to_owned());
-        return VectorName { interface, queue: None, receives: Some(false) };
+        return VectorName::of(without_driver(interface), None, Some(false));
     }
     let interface = Some(name).filter(|name| looks_like_interface(name)).map(str::to_owned);
     VectorName { interface, ..VectorName::default() }
@@ -127,10 +128,7 @@ fn of_device(name: &str) -> Option<VectorName> {
 fn of_queue(name: &str) -> Option<VectorName> {
     let head = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let queue = name.get(head.len()..).filter(|digits| !digits.is_empty());
-    let queue = match queue {
-        Some(digits) => Some(digits.parse::<u32>().ok()?),
-        None => None,
-    };
+    let queue = queue.map(str::parse::<u32>).transpose().ok()?;
     let bare = if queue.is_some() { head.trim_end_matches(['-', '.', '_', ':']) } else { head };
     for (word, receives) in ROLES {
         let Some(rest) = strip_suffix_ignoring_case(bare, word) else { continue };
@@ -145,7 +143,7 @@ fn of_queue(name: &str) -> Option<VectorName> {
             continue;
         }
         let receives = if is_filter { Some(false) } else { receives };
-        return Some(VectorName { interface: Some(interface.to_owned()), queue, receives });
+        return Some(VectorName::of(interface, queue, receives));
     }
     // bnx2 and sfc number their vectors, be2net and others write `q` before: only for what is surely an
     // interface, since disks number theirs, too.
@@ -156,11 +154,7 @@ fn of_queue(name: &str) -> Option<VectorName> {
         None => return None,
     };
     let interface = Some(without_driver(interface)).filter(|name| looks_like_interface(name))?;
-    queue.map(|queue| VectorName {
-        interface: Some(interface.to_owned()),
-        queue: Some(queue),
-        receives: Some(true),
-    })
+    queue.map(|queue| VectorName::of(interface, Some(queue), Some(true)))
 }
 
 /// The device and the ring in `c080000.ethernet:rxq0`.

@@ -47,25 +47,23 @@ impl Ethtool {
 /// Three requests, of which a driver may answer some. Where it answers none, its reason for the first is told.
 fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Settings, Unread> {
     let answers = [Get::LinkModes, Get::LinkInfo, Get::LinkState].map(|get| generic.get(get, name));
-    let [modes, info, state] = match answers {
+    // Of what was not answered there are no attributes.
+    let answers = match answers {
         [Err(why), Err(_), Err(_)] => return Err(why.into()),
-        answers => answers.map(Result::ok),
+        answers => answers.map(Result::unwrap_or_default),
     };
-    let mut settings = Settings::default();
-    if let Some(modes) = modes.as_ref().map(|answer| Attributes::new(answer)) {
-        link_modes(modes, &mut settings);
-    }
-    if let Some(info) = info.as_ref().map(|answer| Attributes::new(answer)) {
+    let [modes, info, state] = answers.each_ref().map(|answer| Attributes::new(answer));
+    let mut settings = Settings {
         // ETHTOOL_A_LINKINFO_PORT, _TRANSCEIVER.
-        settings.port = info.u8(2);
-        settings.transceiver = info.u8(6);
-    }
-    if let Some(state) = state.as_ref().map(|answer| Attributes::new(answer)) {
+        port: info.u8(2),
+        transceiver: info.u8(6),
         // ETHTOOL_A_LINKSTATE_LINK, _EXT_STATE, _EXT_DOWN_CNT.
-        settings.link = state.u8(2).map(|link| link != 0);
-        settings.reason = state.u8(5);
-        settings.downs = state.u32(7);
-    }
+        link: state.u8(2).map(|link| link != 0),
+        reason: state.u8(5),
+        downs: state.u32(7),
+        ..Settings::default()
+    };
+    link_modes(modes, &mut settings);
     Ok(settings)
 }
 
