@@ -101,14 +101,15 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::line::{Line, concentrator, grant};
+    use crate::tests::line::{ALL, End, Line, concentrator, grant, host, of_host};
 
     /// That it then answers echoes and ends in order, the tests of takeovers see.
     #[test]
     fn an_open_session_is_the_same_in_another_process() {
         let methods = [crate::session::Method::ChapMd5];
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
-        let mut line = Line::new_with_mru(1480, &methods);
+        let mut line = Line::new(of_host(host(&ALL)), concentrator(&methods));
+        line.ends[0] = End::with_mru(of_host(host(&ALL)), 1480, 1);
         assert_eq!(line.ends[1].session.handover(), None, "not open");
         line.start();
         assert!(line.is_up());

@@ -32,9 +32,15 @@ fn with(config: Concentrator, seed: u64, password: &str, change: impl FnOnce(&mu
     world
 }
 
-fn open(seed: u64) -> World {
-    let mut world = world(seed, "wonder", |_| {});
+/// The same, which has just started.
+fn connecting(seed: u64, password: &str, change: impl FnOnce(&mut Config)) -> World {
+    let mut world = world(seed, password, change);
     world.connect(0);
+    world
+}
+
+fn open(seed: u64) -> World {
+    let mut world = connecting(seed, "wonder", |_| {});
     assert!(world.run_until(MINUTE, is_open), "{:?}", world.hosts[0].done);
     world
 }
@@ -108,8 +114,7 @@ fn closed_twice_it_ends_at_once_with_a_padt() {
     assert!(has_ended(&world));
     world.run(seconds(1));
     assert!(world.concentrator.is_empty());
-    let mut world = self::world(2, "wonder", |_| {});
-    world.connect(0);
+    let mut world = connecting(2, "wonder", |_| {});
     world.close(0);
     assert!(has_ended(&world), "there was no session yet");
     assert_eq!(world.hosts[0].sent.len(), 1, "a PADI");
@@ -145,8 +150,7 @@ fn a_bad_segment_comes_up_and_leaks_nothing() {
 #[test]
 fn of_two_concentrators_one_is_taken_and_told() {
     for pin in [None, Some(Pin::Mac(OWN))] {
-        let mut world = world(5, "wonder", |config| config.discovery.pin.clone_from(&pin));
-        world.connect(0);
+        let mut world = connecting(5, "wonder", |config| config.discovery.pin.clone_from(&pin));
         let padi = world.hosts[0].sent[0].1.payload.clone();
         let padi = Message::parse(&padi).unwrap();
         let offer = Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"rival");
@@ -234,8 +238,7 @@ fn a_padt_stands_in_for_the_terminate_ack() {
         world.hosts[0].ends().pop().expect("an end")
     };
     // A wrong password.
-    let mut world = world(15, "wrong", |_| {});
-    world.connect(0);
+    let mut world = connecting(15, "wrong", |_| {});
     let is_refused = |world: &World| world.hosts[0].done.contains(&Action::Phase(Phase::Closed));
     assert!(world.run_until(MINUTE, is_refused) && world.hosts[0].ends().is_empty());
     let number = world.hosts[0].number().unwrap();
@@ -290,8 +293,7 @@ fn a_session_is_that_of_its_concentrator() {
 
 #[test]
 fn a_wrong_password_is_not_tried_in_a_hurry() {
-    let mut world = world(15, "wrong", |_| {});
-    world.connect(0);
+    let mut world = connecting(15, "wrong", |_| {});
     world.run(30 * MINUTE);
     let waits = world.hosts[0].waits();
     assert!(waits.iter().all(|wait| *wait >= seconds(30)), "{waits:?}");
@@ -326,8 +328,7 @@ fn a_line_that_is_unplugged_comes_back() {
     let notices = world.hosts[0].notices();
     assert!(notices.iter().any(|notice| notice.starts_with("The line below went down")), "{notices:?}");
     // While a concentrator is looked for.
-    let mut world = self::world(16, "wonder", |_| {});
-    world.connect(0);
+    let mut world = connecting(16, "wonder", |_| {});
     line(&mut world, false);
     assert_eq!(world.hosts[0].client.deadline(), None);
     line(&mut world, true);

@@ -155,12 +155,6 @@ impl Line {
         Line { ends: [End::new(host, 1), End::new(concentrator, 2)], trace: Vec::new() }
     }
 
-    pub fn new_with_mru(mru: u16, methods: &[Method]) -> Line {
-        let mut line = Line::new(of_host(host(&ALL)), concentrator(methods));
-        line.ends[0] = End::with_mru(of_host(host(&ALL)), mru, 1);
-        line
-    }
-
     /// One that is up, with what was done until then forgotten.
     pub fn up(methods: &[Method]) -> Line {
         let mut line = Line::new(of_host(host(&ALL)), concentrator(methods));
