@@ -40,7 +40,7 @@ pub struct Config {
     pub sessions_per_user: u32,
     pub same_user: SameUser,
     /// How long a session may be half-open.
-    pub setup: Duration,
+    pub(crate) setup: Duration,
     /// Between interim records; `None`: there are none.
     pub interim: Option<Duration>,
     /// How many packets of unknown sessions are answered by a PADT.

@@ -102,7 +102,7 @@ pub struct Timers {
     /// PADI in an attempt that nobody answers.
     pub(crate) initiations: u32,
     /// PADI in an attempt that only concentrators answer which do not fit. The requested one has received them, too.
-    pub unfit: u32,
+    pub(crate) unfit: u32,
     pub requests: u32,
     /// How long other offers are waited for when the first has come.
     pub collect: Duration,

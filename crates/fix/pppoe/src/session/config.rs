@@ -75,7 +75,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
     /// Between two Configure-Requests or Terminate-Requests.
-    pub restart: Duration,
+    pub(crate) restart: Duration,
     /// Configure-Requests without an answer after which it is given up.
     pub(crate) max_configure: u32,
     /// Terminate-Requests without an answer.
