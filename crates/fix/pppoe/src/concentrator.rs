@@ -9,7 +9,7 @@
 //!   [`Concentrator::stray`]; what it counted is requested through [`Step::traffic`].
 //! * Nothing is kept for a PADI (attack 7 of the test names). A PADR costs a session only with a cookie that was made for its
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
-//!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
+//!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in a minute ends.
 //! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
 //! * Who sends wrong passwords waits before the next one is looked at (module `login_throttle`).
 //! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back

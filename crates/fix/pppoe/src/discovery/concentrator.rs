@@ -7,7 +7,7 @@
 //! * A PADR is handed on ([`Answer::Request`]) only with a cookie that was made for this host at this place, not long ago
 //!   (AC-Cookie). Who has the table of sessions answers it by [`Request::confirm`] or an error tag; a request
 //!   whose [`Request::cookie`] is that of a session which exists is the same one sent again, and gets the same PADS.
-//! * Nobody is answered faster than [`Limits`] allow, nor at a group's address. What is not answered is counted by its
+//! * Nobody is answered faster than [`Rates`] allow, nor at a group's address. What is not answered is counted by its
 //!   reason ([`Reason`]).
 //! * Host-Uniq and Relay-Session-Id go back as they came; PPP-Max-Payload as it came, or lowered to the own limit and to what
 //!   has room behind the tags of the line.
