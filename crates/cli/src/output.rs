@@ -66,13 +66,21 @@ pub fn failure(error: &anyhow::Error) -> (u8, String) {
         Some(ErrorKind::No) => (1, error.to_string()),
         Some(ErrorKind::Usage) => (2, error.to_string()),
         Some(ErrorKind::Lacks) => (3, error.to_string()),
-        None if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, format!("{error:#}")),
+        None if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, with_causes(error)),
         None => {
             let lacks =
                 error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
-            (if lacks { 3 } else { 2 }, format!("{error:#}"))
+            (if lacks { 3 } else { 2 }, with_causes(error))
         }
     }
+}
+
+/// The sentence with its causes, where it does not say them itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |sentence, cause| {
+        let cause = cause.to_string();
+        if sentence.ends_with(&cause) { sentence } else { format!("{sentence}: {cause}") }
+    })
 }
 
 /// What an error of a crate below says of itself. Its sentence has its causes.

@@ -4,11 +4,13 @@ mod lock;
 mod private;
 mod regular;
 mod replacement;
+mod trusted;
 
 pub use lock::Lock;
 pub use private::{FolderError, is_trusted_folder, private_folder};
 pub use regular::Regular;
 pub use replacement::{Replacement, replace};
+pub use trusted::{TrustError, expect_trusted};
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

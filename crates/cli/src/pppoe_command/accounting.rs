@@ -9,9 +9,10 @@
 use crate::output::Lacks;
 use anyhow::Context;
 use format::plural;
-use kernel::file::Regular;
+use kernel::file::{Regular, expect_trusted};
 use service::lines::{Queue, WholeLines};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,10 +37,10 @@ impl Accounts {
     pub fn open(path: &Path, lost: Arc<AtomicU64>, say: Say) -> anyhow::Result<Accounts> {
         let mut options = File::options();
         options.read(true).append(true).create(true).mode(0o640);
-        let file = Regular::open_with(path, &mut options)
-            .with_context(|| format!("cannot write accounts to {}", path.display()))?
-            .into_file();
-        Accounts::on(path, file, (WAITING, lost), say)
+        let file = expect_trusted(path).map_err(io::Error::from);
+        let file = file.and_then(|()| Regular::open_with(path, &mut options));
+        let file = file.with_context(|| format!("cannot write accounts to {}", path.display()))?;
+        Accounts::on(path, file.into_file(), (WAITING, lost), say)
     }
 
     fn on(

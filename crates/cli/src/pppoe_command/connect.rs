@@ -147,6 +147,11 @@ impl ConnectArguments {
         };
         let dns = if request.dns { "name servers of the provider" } else { "no name servers (--dns)" };
         item(out, "machine", &format!("{route}; {dns}"))?;
+        for (when, program) in [("up", &request.up_script), ("down", &request.down_script)] {
+            if let Some(program) = program {
+                item(out, when, &printable(&format!("{} is run", program.display())))?;
+            }
+        }
         Ok(Outcome::Success)
     }
 

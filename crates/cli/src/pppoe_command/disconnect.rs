@@ -1,11 +1,12 @@
 //! `rxlane pppoe disconnect`.
 
+use super::serve::all_written;
 use super::{StateArguments, expect_interface, status};
 use crate::arguments::address;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::status::SessionStatus;
-use concentrator::{ConcentratorStatus, Disconnected};
+use concentrator::{ConcentratorStatus, Disconnected, Unwritten};
 use format::plural;
 use format::quoted;
 use link::error::Error;
@@ -39,7 +40,8 @@ before.\n\n\
 Subscribers of a concentrator get the same, and connect again if they want to: those that one of --id, --user, --address, \
 --mac and --all names. Without any of these the concentrator itself ends.\n\n\
 Exit codes: 0 done, 1 there was no such session or concentrator, or its process was killed before (what it left is put back), or does \
-not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it requires root.\n\n\
+not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it requires root, or accounts or the log lack \
+something that a full disk did not take.\n\n\
 Examples:\n  \
 rxlane pppoe disconnect ppp0\n  \
 rxlane pppoe disconnect --concentrator eth1 --user alice\n  \
@@ -130,12 +132,21 @@ impl DisconnectArguments {
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
         let sockets = self.state.instances(Kind::Concentrator)?;
         let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
-        let last = telling(&what, || sockets.end::<ConcentratorStatus>(interface))?;
-        let value = json!({"schema": SCHEMA, "concentrator": last.parent, "sessions": last.count});
+        let end = || sockets.end_with_result::<ConcentratorStatus, Unwritten>(interface);
+        let (last, unwritten) = telling(&what, end)?;
+        let unwritten = unwritten.unwrap_or_default();
+        let value = json!({
+            "schema": SCHEMA,
+            "concentrator": last.parent,
+            "sessions": last.count,
+            "records_lost": unwritten.records_lost,
+            "log_failure": unwritten.log_failure,
+        });
         out.show(self.json, &value, |out, _| {
             let sessions = plural(last.count as u64, "session");
             writeln!(out, "{} is served no more; {sessions} ended.", last.parent)
         })?;
+        all_written(&unwritten)?;
         Ok(Outcome::Success)
     }
 

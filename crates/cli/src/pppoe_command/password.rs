@@ -68,7 +68,7 @@ impl<'a> PasswordSource<'a> {
 
 fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let named = || format!("cannot read the password in {}", path.display());
-    let file = Regular::open(path).with_context(named)?;
+    let file = Regular::open_trusted(path).with_context(named)?;
     let is_open_to_others = file.is_readable_by_others();
     let mut line = Vec::new();
     BufReader::new(file.into_file().take(4096)).read_until(b'\n', &mut line).with_context(named)?;

@@ -10,7 +10,7 @@ use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
 use concentrator::Error;
-use concentrator::{ConcentratorStatus, Event, Over, Prepared, Start};
+use concentrator::{ConcentratorStatus, End, Event, Over, Prepared, Start, Unwritten};
 use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
@@ -22,6 +22,7 @@ use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
+use service::control::report_end;
 use service::daemon::{Leaving, Ready};
 use service::lines::LineWriter;
 use service::log::Log;
@@ -328,18 +329,16 @@ impl ServeArguments {
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify::stopping();
         let lost = speaker.finish();
-        let outcome = self.ended(out, ended?)?;
-        self.all_written(lost)?;
+        let unwritten = Unwritten {
+            accounting: self.accounting.clone(),
+            records_lost: lost,
+            log_failure: service::log::failure(),
+        };
+        let End { over, waiting } = ended?;
+        report_end(waiting, &unwritten);
+        let outcome = self.ended(out, over)?;
+        all_written(&unwritten)?;
         Ok(outcome)
-    }
-
-    /// Sees that accounts and log have everything: who ends a concentrator must not think so where a disk was full.
-    fn all_written(&self, lost: u64) -> Result<(), Lacks> {
-        let (file, log) = (self.accounting.as_deref().map(Path::display), service::log::failure());
-        let accounts = file.filter(|_| lost > 0);
-        let accounts = accounts.map(|file| format!("{file} lacks {}", plural(lost, "accounting record")));
-        let all: Vec<String> = accounts.into_iter().chain(log).collect();
-        if all.is_empty() { Ok(()) } else { Err(Lacks(format!("{}; `df` shows full disks", all.join("; ")))) }
     }
 
     /// That the own address is in a pool, which is no mistake.
@@ -426,6 +425,16 @@ impl ServeArguments {
         unread(writeln!(out, "{text}").and_then(|()| out.flush()))?;
         Ok(Outcome::Success)
     }
+}
+
+/// Sees that accounts and log have everything: who ends a concentrator must not think so where a disk was full.
+pub fn all_written(unwritten: &Unwritten) -> Result<(), Lacks> {
+    let Unwritten { accounting, records_lost, log_failure } = unwritten;
+    let accounts = accounting.as_deref().filter(|_| *records_lost > 0).map(|file| {
+        format!("{} lacks {}", printable(&file.to_string_lossy()), plural(*records_lost, "accounting record"))
+    });
+    let all: Vec<String> = accounts.into_iter().chain(log_failure.clone()).collect();
+    if all.is_empty() { Ok(()) } else { Err(Lacks(format!("{}; `df` shows full disks", all.join("; ")))) }
 }
 
 /// A name that hosts and terminals are shown: UTF-8 by RFC 2516 appendix A.

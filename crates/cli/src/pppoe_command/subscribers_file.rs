@@ -1,11 +1,12 @@
 //! Who may connect to a concentrator: the file that says it, read at the start and again when somebody asks for it.
 
 use super::LARGEST;
-use crate::output::complain;
+use crate::output::{Lacks, complain};
 use anyhow::{Context, anyhow, bail};
 use format::{plural, quoted};
 use kernel::file::Regular;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
+use service::memory;
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
@@ -83,7 +84,7 @@ impl SubscribersFile {
             return Ok(Secrets::default());
         };
         let named = || format!("cannot read {}", file.display());
-        let opened = Regular::open(file).with_context(named)?;
+        let opened = Regular::open_trusted(file).with_context(named)?;
         if opened.is_readable_by_others() && self.warns {
             complain(&format!(
                 "others may read the passwords in {}: `chmod 600 {}`",
@@ -92,6 +93,8 @@ impl SubscribersFile {
             ));
         }
         let text = opened.read(LARGEST).with_context(named)?;
+        let memory = memory::expect(Secrets::memory(&text));
+        memory.map_err(|error| Lacks(format!("{}: {error}", named())))?;
         let secrets = Secrets::parse(&text, self.server.as_bytes(), self.own);
         let secrets = secrets.map_err(|error| anyhow!("{}: {error}", file.display()))?;
         if secrets.is_empty() && self.warns {

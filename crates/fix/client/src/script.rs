@@ -5,6 +5,7 @@
 //! quotes, backslashes, `$` and backquotes stand behind a backslash.
 
 use super::process_group;
+use kernel::file::{TrustError, expect_trusted};
 use rustix::fs::{Access, access};
 use std::collections::VecDeque;
 use std::fs;
@@ -131,6 +132,8 @@ struct Script {
 pub enum ScriptError {
     #[error("{} cannot be run: {source}; it has to be a program, or a script that names its interpreter (`#!/bin/sh`), and executable", path.display())]
     Start { path: PathBuf, source: io::Error },
+    #[error("{} is not run: {source}", path.display())]
+    Untrusted { path: PathBuf, source: TrustError },
     #[error("{} ended with {status}", path.display())]
     Failed { path: PathBuf, status: std::process::ExitStatus },
     /// The session for which it was to run had ended before its turn, or too many wait.
@@ -140,8 +143,10 @@ pub enum ScriptError {
     Endless { path: PathBuf },
 }
 
-/// Sees, long before it is run, that there is a script and that it is executable.
+/// Sees, long before it is run, that there is a script, that nobody but root and this user can change it, and that it is
+/// executable.
 pub fn check(program: &Path) -> Result<(), ScriptError> {
+    expect_trusted(program).map_err(|source| ScriptError::Untrusted { path: program.to_owned(), source })?;
     let is_file = fs::metadata(program).map(|metadata| metadata.is_file());
     let checked = match is_file {
         Ok(false) => Err(io::Error::other("it is no regular file")),

@@ -34,5 +34,6 @@ pub mod subscribers;
 pub use error::Error;
 pub use event::{Event, Takeover, Uncarried};
 pub use serving::{
-    ConcentratorStatus, Disconnected, Over, Prepared, Serving, Start, SubscriberStatus, Withheld,
+    ConcentratorStatus, Disconnected, End, Over, Prepared, Serving, Start, SubscriberStatus, Unwritten,
+    Withheld,
 };

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 pub use handover::Withheld;
 pub use prepared::Prepared;
-pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus};
+pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus, Unwritten};
 
 /// How often sessions with new data are read, so that those need no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -72,6 +72,14 @@ pub enum Over {
     InterfaceDeleted,
 }
 
+/// An end.
+#[derive(Debug)]
+pub struct End {
+    pub over: Over,
+    /// Who waits for it, until this is dropped ([`service::control::report_end`]).
+    pub waiting: Vec<UnixStream>,
+}
+
 /// Where events go.
 type Report<'a> = &'a mut dyn FnMut(&Event);
 /// Where other secrets come from.
@@ -106,16 +114,15 @@ impl Serving {
     /// # Errors
     ///
     /// The machine refuses what subscribers need.
-    pub fn run(mut self, report: Report<'_>, reread: Reread<'_>) -> Result<Over, Error> {
+    pub fn run(mut self, report: Report<'_>, reread: Reread<'_>) -> Result<End, Error> {
         loop {
             match self.serve(report, reread) {
                 Ok(Next::Serves(successor)) => match self.leave_to(successor, report) {
                     Ok(again) => self = again,
-                    Err(over) => return Ok(over),
+                    Err(end) => return Ok(end),
                 },
                 Ok(Next::Over(over)) => {
-                    self.end(report);
-                    return Ok(over);
+                    return Ok(End { over, waiting: self.end(report) });
                 }
                 Err(error) => {
                     self.end(report);
@@ -125,17 +132,15 @@ impl Serving {
         }
     }
 
-    fn end(mut self, report: Report<'_>) {
+    fn end(mut self, report: Report<'_>) -> Vec<UnixStream> {
         self.negotiator.act(report, Concentrator::shut_down);
-        let waiting = self.server.close();
-        drop(self);
-        // Who waits for the end may bring the same up again.
-        drop(waiting);
+        // Who waits for the end may bring the same up again: all is gone before they hear of it.
+        self.server.close()
     }
 
     /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
     /// again. Where it cannot, subscribers are notified.
-    fn leave_to(mut self, mut successor: Successor, report: Report<'_>) -> Result<Serving, Over> {
+    fn leave_to(mut self, mut successor: Successor, report: Report<'_>) -> Result<Serving, End> {
         let config = self.path.config().clone();
         // What its threads have counted is all then, and the name of the interface is free. Packets are lost from here on until
         // the other process hears of it.
@@ -173,8 +178,7 @@ impl Serving {
         };
         let waiting = self.server.close();
         drop(self.negotiator);
-        drop(waiting);
-        Err(over)
+        Err(End { over, waiting })
     }
 
     /// Other subscribers from now on; what changed, and sessions that do not agree with it.

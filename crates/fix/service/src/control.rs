@@ -3,7 +3,8 @@
 //! # Contract
 //!
 //! * A connection carries one question, a line; every daemon answers `status` and `down`. The answer is a line of JSON, which
-//!   may be that it is refused for the time being. After `down` the connection ends when what was asked is gone.
+//!   may be that it is refused for the time being. After `down` the connection ends when what was asked is gone; a second line
+//!   before says what came of that.
 //! * No client waits for another: however many connections are idle, or do not read, a question is answered at once.
 //! * Only root and the user of the daemon are answered: the socket has mode 0600, whatever the umask, and the daemon asks the
 //!   kernel who is at the other end (`SO_PEERCRED`). NAMESPACE is the number of the network namespace, so that those of the
@@ -57,6 +58,13 @@ impl Refused {
     }
 }
 
+/// Tells those who wait for the end of this process ([`Server::close`]) what came of it.
+pub fn report_end(waiting: Vec<UnixStream>, result: &impl Serialize) {
+    let line = serde_json::to_string(result).unwrap_or_default() + "\n";
+    // Who has gone does not wait for it.
+    waiting.into_iter().for_each(|mut stream| drop(stream.write_all(line.as_bytes())));
+}
+
 /// An answer, the connection, and the number of the process.
 type Answered = (String, BufReader<io::Take<UnixStream>>, Option<u32>);
 
@@ -103,13 +111,22 @@ impl Instances {
 
     /// Ends one and waits until its process has; its last status.
     pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
+        Ok(self.end_with_result::<T, serde::de::IgnoredAny>(name)?.0)
+    }
+
+    /// The same, with what came of the end ([`report_end`]); `None`: it did not say.
+    pub fn end_with_result<T: DeserializeOwned, R: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<(T, Option<R>), ControlError> {
         let (answer, mut rest, pid) = self.exchange(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
                 wait_until_removed(name);
             }
         })?;
         let waits = rest.get_ref().get_ref().set_read_timeout(Some(self.kind().end_timeout()));
-        waits.and_then(|()| rest.read_to_end(&mut Vec::new())).map_err(|source| match pid {
+        let mut result = Vec::new();
+        waits.and_then(|()| rest.read_to_end(&mut result)).map_err(|source| match pid {
             Some(pid) if is_late(&source) => {
                 ControlError::Unfinished { kind: self.kind(), name: name.to_owned(), pid }
             }
@@ -119,7 +136,7 @@ impl Instances {
         if let Some(pid) = pid.filter(|pid| *pid != std::process::id()) {
             wait_for_end(pid, DYING);
         }
-        self.read(name, &answer)
+        Ok((self.read(name, &answer)?, serde_json::from_slice(&result).ok()))
     }
 
     /// For `map_err`: it did not answer.

@@ -7,6 +7,7 @@
 use crate::lines::LineWriter;
 use crate::log::{Log, Prepared};
 use crate::namespace::Names;
+use kernel::file::expect_trusted;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::ffi::OsString;
 use std::fs::File;
@@ -156,7 +157,9 @@ impl Leaving {
 }
 
 fn open(path: &Path) -> Result<File, DaemonError> {
-    let opened = File::options().read(true).append(true).create(true).mode(0o640).open(path);
+    let trusted = expect_trusted(path).map_err(io::Error::from);
+    let opened =
+        trusted.and_then(|()| File::options().read(true).append(true).create(true).mode(0o640).open(path));
     opened.map_err(|source| DaemonError::Log { path: path.to_owned(), source })
 }
 

@@ -33,8 +33,11 @@ fn lack(needed: u64, limit: Option<u64>) -> String {
     }
 }
 
-/// Sees that this process can have so many bytes more.
+/// Sees that this process can have so many bytes more; what threads allocate is counted once by a limit from then on.
 pub fn expect(bytes: usize) -> Result<(), MemoryError> {
+    if getrlimit(Resource::As).current.is_some() {
+        kernel::process::share_heap();
+    }
     let mut reserve: Vec<u8> = Vec::new();
     // Without the box the compiler leaves out what nobody uses, and finds memory without end.
     black_box(&mut reserve)

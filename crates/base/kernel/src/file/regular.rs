@@ -1,5 +1,6 @@
 //! Regular files of bounded size.
 
+use super::expect_trusted;
 use rustix::fs::OFlags;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -19,6 +20,12 @@ impl Regular {
     /// something else. The caller adds the path.
     pub fn open(path: &Path) -> io::Result<Regular> {
         Regular::open_with(path, File::options().read(true))
+    }
+
+    /// The same of a file that nobody but root and this user can change ([`expect_trusted`]).
+    pub fn open_trusted(path: &Path) -> io::Result<Regular> {
+        expect_trusted(path)?;
+        Regular::open(path)
     }
 
     /// Opens it, or makes it, with these options, whose custom flags are replaced.

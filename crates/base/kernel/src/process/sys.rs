@@ -54,3 +54,13 @@ pub fn close_inherited_on_exec() {
         unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
 }
+
+/// Has all threads allocate from one heap. The C library of GNU gives each thread a heap of 64 MiB of address space, which a limit
+/// on that (`RLIMIT_AS`) counts in full.
+pub fn share_heap() {
+    // SAFETY: mallopt takes two numbers; threads may run already.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
+}

@@ -4,8 +4,9 @@ use super::line::{GATEWAY, Line, WAN};
 use crate::machine::until_enough;
 use crate::run::{BINARY, Ended};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output};
 use testkit::netns::Namespace;
@@ -16,12 +17,23 @@ pub fn fifo(line: &Line, name: &str) -> String {
     line.text(name)
 }
 
+/// A file of another user.
+fn theirs(line: &Line) -> String {
+    let path = line.write("theirs", "alice * wonderland\n");
+    std::os::unix::fs::chown(&path, Some(12345), None).expect("an owner");
+    line.text("theirs")
+}
+
 #[test]
 fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&[]);
     line.write("plain", "no program\n");
     let (long, plain, fifo) = ("s".repeat(2000), line.text("plain"), fifo(&line, "fifo"));
+    // Attack: what another user can change decides what root does.
+    let (theirs, writable) = (theirs(&line), line.write("writable", "#!/bin/sh\n"));
+    fs::set_permissions(&writable, Permissions::from_mode(0o722)).expect("a mode");
+    let writable = writable.display().to_string();
     for (more, expected, reason) in [
         (&["--ifname", "lo"][..], 1, "there is an interface lo already"),
         (
@@ -34,6 +46,10 @@ fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
         (&["--up-script", &plain, "--daemon"], 2, "plain cannot be run: Permission denied"),
         (&["--config", &fifo], 2, "it is a FIFO: expected a regular file"),
         (&["--config", "/dev/zero"], 2, "it is a device: expected a regular file"),
+        (&["--up-script", &theirs], 2, "user 12345 owns "),
+        (&["--down-script", &writable, "--dry-run"], 2, "(mode 0722)"),
+        (&["--config", &theirs], 2, "user 12345 owns "),
+        (&["--log", &theirs, "--daemon"], 2, "elsewhere\n"),
     ] {
         line.start_to_connect("alice", more).ended().ends(expected).says(reason);
     }
@@ -83,17 +99,21 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         line.write("secrets", &text);
         line.serve_in_vain(&[]).ends(2).says(reason).omits("wonderland");
     }
-    let fifo = fifo(&line, "fifo");
-    for (secrets, reason) in
-        [(&*fifo, "it is a FIFO"), ("/dev/zero", "it is a device"), ("/", "it is a folder")]
-    {
+    let (fifo, theirs) = (fifo(&line, "fifo"), theirs(&line));
+    for (secrets, reason) in [
+        (&*fifo, "it is a FIFO"),
+        ("/dev/zero", "it is a device"),
+        ("/", "it is a folder"),
+        (&theirs, "user 12345 owns"),
+    ] {
         line.far(&["serve", WAN, "--local", GATEWAY, "--secrets", secrets]).ends(2).says(reason);
     }
     line.write("secrets", "alice * wonderland\n");
-    for accounts in [&*fifo, "/dev/full", "/"] {
-        line.serve_in_vain(&["--accounting", accounts])
-            .is(&accounts, 2, "cannot write accounts to")
-            .says("expected a regular file");
+    let regular = "expected a regular file";
+    for (accounts, reason) in [(&*fifo, regular), ("/dev/full", regular), ("/", regular), (&theirs, "12345")]
+    {
+        let refused = line.serve_in_vain(&["--accounting", accounts]);
+        refused.is(&accounts, 2, "cannot write accounts to").says(reason);
     }
     line.far(&["serve", WAN, "--local", GATEWAY]).ends(2).says("`--anybody` takes everybody");
     assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());

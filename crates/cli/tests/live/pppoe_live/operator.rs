@@ -168,13 +168,16 @@ fn a_full_disk_is_reported_while_it_serves_and_by_the_exit_code() {
     let client = line.connect("alice", &[]);
     wait_until("a record is lost", || line.concentrator()["records_lost"] == 1);
     serving.hear("a record of accounting is lost: No space left", 1);
-    serving.interrupted().ends(3).says(&format!("{accounts} lacks 2 accounting records"));
+    let lacks = format!("{accounts} lacks 2 accounting records");
+    let disconnected = line.far(&["disconnect", "--concentrator", WAN, "--json"]);
+    assert_eq!(disconnected.ends(3).says(&lacks).json()["records_lost"], 2);
+    serving.ended().ends(3).says(&lacks);
     Process::start(&mut on_a_full_disk(&line, &["--daemon", "--log", &log])).ended().ends(0);
     client.hear(": open", 2);
     let failure = || line.concentrator()["log_failure"].as_str().unwrap_or_default().to_owned();
     wait_until("the log fails", || failure().contains("the log takes nothing (No space left"));
     line.far(&["status"]).says("the log takes nothing");
-    line.far(&["disconnect", "--concentrator", WAN]).ends(0);
+    line.far(&["disconnect", "--concentrator", WAN]).ends(3).says("the log takes nothing");
     client.interrupted().ends(0);
 }
 

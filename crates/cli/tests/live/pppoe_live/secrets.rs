@@ -2,9 +2,11 @@
 
 use super::early::fifo;
 use super::line::{GATEWAY, Line};
-use crate::run::Ended;
+use crate::process::Process;
+use crate::run::{BINARY, Ended};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use testkit::{program, require};
 
 #[test]
 fn secrets_of_pppds_form_are_read() {
@@ -38,6 +40,31 @@ fn secrets_that_give_nothing_or_to_everybody_are_told() {
         serving.hear(message, 1);
         serving.interrupted().ends(0);
     }
+}
+
+/// A file whose subscribers take more memory than there may be, which the allocator would end the process for.
+#[test]
+fn secrets_without_room_stay_as_they_were() {
+    let Some(line) = Line::new() else { return };
+    let Some(prlimit) = require("prlimit", program("prlimit")) else { return };
+    let serve = line.serve_command(&["--workers", "1"]);
+    let mut limited = line.far.command(&prlimit);
+    limited.arg("--as=200000000").arg(BINARY);
+    limited.args(serve.get_args().skip_while(|argument| *argument != BINARY).skip(1));
+    let serving = Process::start(&mut limited);
+    serving.hear("disconnect --concentrator", 1);
+    let _client = line.connect("alice", &[]);
+    for text in [
+        "alice * wonderland *\n".repeat(400_000),
+        "[[subscriber]]\nuser = 'x'\npassword = 'y'\n".repeat(100_000),
+    ] {
+        line.write("secrets", &text);
+        serving.signal("USR1");
+    }
+    serving.hear("there is too little memory", 1);
+    line.ping(&line.near, GATEWAY, 1492);
+    serving.interrupted().ends(0);
+    limited.output().expect("it runs").ends(3).says("there is too little memory").says(&line.text("secrets"));
 }
 
 #[test]

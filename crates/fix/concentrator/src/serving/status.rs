@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 pub(super) const SCHEMA: &str = "rxlane.pppoe/1";
@@ -91,6 +92,17 @@ pub struct SubscriberStatus {
 pub struct Disconnected {
     /// Sessions whose end was requested; `None`: the request makes no sense.
     pub sessions: Option<usize>,
+}
+
+/// What a concentrator that has ended could not write, on a full disk for example.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwritten {
+    /// Where records of accounting go.
+    pub accounting: Option<PathBuf>,
+    /// Records that are not there.
+    pub records_lost: u64,
+    /// What the log lacks, in words.
+    pub log_failure: Option<String>,
 }
 
 pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) -> SubscriberStatus {
