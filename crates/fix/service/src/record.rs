@@ -254,9 +254,11 @@ pub fn interrupted(instances: &Instances) -> Result<Vec<String>, StateError> {
     let name = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let name = name.strip_prefix(&prefix)?.strip_suffix(COMING_UP)?;
-        let lock = Lock::at(&entry.path()).ok()??;
-        drop(lock);
-        Some(name.to_owned())
+        // Never made here, where who has just finished removed it; and one without text is just being made, before anything changed.
+        let path = entry.path();
+        let lock = Lock::exclusive(Regular::open(&path).ok()?.into_file()).ok()??;
+        let is_left = lock.is_at(&path).ok()? && lock.file().metadata().ok()?.len() > 0;
+        is_left.then(|| name.to_owned())
     };
     Ok(entries.flatten().filter_map(name).collect())
 }
@@ -305,6 +307,21 @@ mod tests {
         remove(&file).expect("nothing left to remove");
         fs::create_dir(&file).expect("a folder");
         assert!(read().is_err() && write(state, &file, &json!({})).is_err() && remove(&file).is_err());
+    }
+
+    /// Who comes and goes meanwhile is not taken for one that was killed.
+    #[test]
+    fn only_what_a_killed_process_left_is_interrupted() {
+        let (_folder, instances) = place();
+        let comes = |name: &str| drop(begin(&instances, name).expect("its own"));
+        thread::scope(|scope| {
+            let coming = scope.spawn(|| (0..3000).for_each(|_| comes("wan0")));
+            while !coming.is_finished() {
+                assert_eq!(interrupted(&instances).expect("a folder"), [""; 0]);
+            }
+        });
+        fs::write(instances.file("wan1", COMING_UP), "{}").expect("as a killed process leaves it");
+        assert_eq!(interrupted(&instances).expect("a folder"), ["wan1"]);
     }
 
     #[test]
