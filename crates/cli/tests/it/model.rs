@@ -38,10 +38,8 @@ fn a_run_shows_every_stage_and_accounts_for_every_frame() {
     assert_eq!(text, output(&["run", ROUTER, "--verbose"]), "the same seed");
     assert_ne!(text, output(&["run", ROUTER, "--verbose", "--seed", "2"]));
     let run = json(&["run", ROUTER]);
-    assert_eq!(
-        (&run["schema"], run["queues"].as_array().map(Vec::len)),
-        (&"rxlane.model-run/1".into(), Some(8))
-    );
+    run.has(json!({"schema": "rxlane.model-run/1"}));
+    assert_eq!(run["queues"].as_array().map(Vec::len), Some(8));
     let traffic = &run["traffic"][0];
     let number = |value: &Value| value.as_u64().unwrap();
     let lost: u64 = traffic["lost"].as_object().unwrap().values().map(number).sum();

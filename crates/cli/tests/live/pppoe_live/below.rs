@@ -1,7 +1,8 @@
 //! A command that is asked about an interface above a NIC answers for the NIC.
 
 use super::line::{Line, WAN};
-use crate::run::{BINARY, Ended};
+use crate::run::{BINARY, Ended, Report};
+use serde_json::json;
 use std::process::Output;
 use testkit::netns::Namespace;
 
@@ -18,8 +19,7 @@ fn the_nic_below_a_session_a_link_or_a_vlan_is_meant() {
     let _serving = line.serve(&[]);
     let _client = line.connect("alice", &[]);
     let link = ["link", "up", WAN, "--ifname", "sub0", "--vlan", "35", "--daemon"];
-    let up = run(&line, &line.near, &link);
-    assert_eq!(up.code(), 0, "{}", up.text());
+    run(&line, &line.near, &link).ends(0);
     let mut above = vec![(&line.near, "ppp0"), (&line.near, "sub0"), (&line.far, "pppoe0")];
     // Not every kernel has the module.
     let vlan = ["link", "add", "link", WAN, "name", "vlan7", "type", "vlan", "id", "7"];
@@ -29,15 +29,9 @@ fn the_nic_below_a_session_a_link_or_a_vlan_is_meant() {
     for (namespace, above) in above {
         let note = format!("{above} stands on {WAN}, and the answer is for {WAN}");
         let check = run(&line, namespace, &["steer", "check", above, "--seconds", "0", "--json"]);
-        let answer: serde_json::Value =
-            serde_json::from_slice(&check.stdout).unwrap_or_else(|_| panic!("{above}: {}", check.text()));
-        assert_eq!(answer["interface"], WAN, "{above}: {answer:#}");
-        assert!(check.text().contains(&note), "{above}: {}", check.text());
+        check.says(&note).json().has_of(&above, json!({"interface": WAN}));
         let top = run(&line, namespace, &["top", above, "--once", "--interval", "0.2", "--json"]);
-        let table: serde_json::Value =
-            serde_json::from_slice(&top.stdout).unwrap_or_else(|_| panic!("{above}: {}", top.text()));
-        assert_eq!(table["device"], WAN, "{above}: {table:#}");
+        top.json().has_of(&above, json!({"device": WAN}));
     }
-    let down = run(&line, &line.near, &["link", "down", "sub0"]);
-    assert_eq!(down.code(), 0, "{}", down.text());
+    run(&line, &line.near, &["link", "down", "sub0"]).ends(0);
 }

@@ -3,8 +3,8 @@
 use super::line::{GATEWAY, Line, WAN};
 use crate::machine::speak_ipv6;
 use crate::process::Process;
-use crate::run::Ended;
-use serde_json::Value;
+use crate::run::{Ended, Report};
+use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use testkit::netns::{Namespace, Veth};
@@ -96,12 +96,8 @@ fn concentrators_are_listed() {
         assert!(status.contains(text), "{text}: {status}");
     }
     let all = line.far(&["status", "--json"]).json();
-    let one = &all["concentrators"][0];
-    assert_eq!(
-        (&one["parent"], &one["count"], &one["pid"]),
-        (&WAN.into(), &1.into(), &serving.process().into())
-    );
-    assert_eq!(all["clients"], serde_json::json!([]));
+    let one = json!({"parent": WAN, "count": 1, "pid": serving.process()});
+    all.has(json!({"concentrators": [one], "clients": []}));
     // The only one needs no name.
     assert!(line.far(&["sessions"]).text().starts_with("wan0: 1 session\n"));
     for name in [WAN, "pppoe0"] {
@@ -137,10 +133,9 @@ fn accounts_begin_and_end_with_the_session() {
     let (first, last) = (&records[0], records.last().expect("one"));
     assert_eq!((&first["event"], &records[1]["event"]), (&"start".into(), &"interim".into()));
     for record in &records {
-        assert_eq!((&record["user"], &record["address"]), (&"alice".into(), &"10.64.0.2".into()));
-        assert_eq!(record["accounting"], first["accounting"]);
+        record.has(json!({"user": "alice", "address": "10.64.0.2", "accounting": first["accounting"],
+                          "circuit": null, "remote": null}));
         assert!(record["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{record:#}");
-        assert_eq!((&record["circuit"], &record["remote"]), (&Value::Null, &Value::Null));
     }
     assert!(last["received_octets"].as_u64() >= Some(3000), "{last:#}");
     assert!(last["uptime"].as_f64() >= Some(1.0), "{last:#}");
