@@ -234,11 +234,12 @@ impl GenArguments {
             traffic.scenario().classes.iter().map(|class: &Class| class.encapsulation.to_string()).collect();
         writeln!(
             out,
-            "{}: {}, {}, {:.3} s, {} in {}",
+            "{}: {}, {}, {:.3} s, {}{} in {}",
             format::printable(&path.display().to_string()),
             plural(self.frames, "frame"),
             plural(written.bytes, "byte"),
             written.nanoseconds as f64 / 1e9,
+            if self.frames < u64::from(self.traffic.flows) { "some of " } else { "" },
             plural(u64::from(self.traffic.flows), "flow"),
             stacks.join(" + "),
         )?;

@@ -344,7 +344,10 @@ enum Known {
 
 /// A session is open. The first time it is also said how to go on.
 fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<()> {
-    let title = out.styled(GOOD, "open");
+    let title = match status::is_useless(status) {
+        true => out.styled(POOR, "open, but without addresses"),
+        false => out.styled(GOOD, "open"),
+    };
     let name = out.styled(BOLD, &status.interface);
     writeln!(out, "{name} over {}: {title}", printable(&status.parent))?;
     status::line(out, status)?;

@@ -4,6 +4,7 @@ use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
 use format::quoted;
 use kernel::file::Regular;
+use service::daemon::SECRET_VARIABLE as VARIABLE;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -11,7 +12,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-pub const VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
 /// The longest password, bytes: what a length of PAP has room for (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
 

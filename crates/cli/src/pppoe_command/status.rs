@@ -122,6 +122,7 @@ pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let parent = printable(&status.parent);
     let has_no_line = status.parent_works == Some(false);
     let title = match (status.phase.as_str(), status.next_try) {
+        ("open", _) if is_useless(status) => out.styled(POOR, "open, but without addresses"),
         ("open", _) => out.styled(GOOD, "open"),
         ("closed", None) if has_no_line => out.styled(POOR, format!("waiting for a carrier on {parent}")),
         (_, Some(_)) => out.styled(POOR, "waiting for the next try"),
@@ -148,6 +149,11 @@ pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
         item(out, "last error", &format!("{lead}{error}"))?;
     }
     traffic(out, status)
+}
+
+/// Whether a session is open that carries neither IPv4 nor IPv6.
+pub fn is_useless(status: &SessionStatus) -> bool {
+    status.phase == "open" && status.local.is_none() && status.local6.is_none()
 }
 
 /// Who is at the other end, and the addresses.

@@ -77,7 +77,7 @@ fn a_file_is_written_and_described() -> TestResult {
     let name = path.to_str().ok_or("path")?;
     for (options, [frames, flows]) in [
         ("--flows 1 --frames 1", [": 1 frame, ", ", 1 flow in "]),
-        ("--flows 2000 --frames 1500", [": 1,500 frames, ", ", 2,000 flows in "]),
+        ("--flows 2000 --frames 1500", [": 1,500 frames, ", ", some of 2,000 flows in "]),
         ("--scenario pppoe --flows 20 --frames 100", ["sample.pcap: 100 frames", "20 flows in pppoe"]),
     ] {
         let described = String::from_utf8(bytes(&format!("{options} -o {name}")))?;

@@ -8,6 +8,8 @@ use crate::lines::LineWriter;
 use crate::log::{Log, Prepared};
 use crate::namespace::Names;
 use kernel::file::expect_trusted;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,6 +22,8 @@ use std::process::{Command, ExitStatus};
 
 /// The hidden option that makes the process the daemon.
 pub const OPTION: &str = "daemon-process";
+/// The variable in which a caller may have its secret.
+pub const SECRET_VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
 /// The longest secret, bytes.
 const LONGEST_SECRET: usize = 1024;
 
@@ -67,6 +71,8 @@ pub fn start(secret: &[u8]) -> Result<Started, DaemonError> {
     command.args(arguments(std::env::args_os().skip(1))).stdin(OwnedFd::from(other));
     // It is not the process that a service manager waits for.
     command.env_remove("NOTIFY_SOCKET");
+    // It gets that through the pair, and its environment lasts as long as it does.
+    command.env_remove(SECRET_VARIABLE);
     let mut child = command.spawn().map_err(DaemonError::Start)?;
     // The other end is the child's alone from here on: its end can be seen.
     drop(command);
@@ -143,6 +149,9 @@ impl Leaving {
         let left = || -> io::Result<Option<Log>> {
             // A leader of a session already, where somebody else started it: nothing to leave.
             let _ = rustix::process::setsid();
+            // What it and its scripts make from now on is nobody else's to write to, whatever its caller thought of that.
+            let mask = umask(Mode::all());
+            umask(mask | Mode::WGRP | Mode::WOTH);
             // A file system that is in use cannot be unmounted.
             std::env::set_current_dir("/")?;
             dup2_stdin(&nothing)?;

@@ -151,17 +151,24 @@ fn a_password_is_no_argument() {
         .says("unexpected argument '--password'");
     // It comes from a file or the environment, and an empty one is sent to nobody.
     let serving = line.serve(&[]);
-    let connect = |password: &str| {
-        let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
+    let connect = |password: &str, more: &[&str]| {
+        let usual = ["connect", WAN, "--user", "alice"];
+        let mut command = line.command(&line.near, &[&usual, more].concat());
         Process::start(command.env("RXLANE_PPPOE_PASSWORD", password))
     };
-    connect("").ended().ends(2).says("the password of alice is empty");
+    connect("", &[]).ended().ends(2).says("the password of alice is empty");
     assert!(!serving.said().contains("refused"), "{}", serving.said());
-    let client = connect("wonderland");
+    let client = connect("wonderland", &[]);
     client.hear(": open", 1);
     let arguments = std::fs::read(format!("/proc/{}/cmdline", client.process())).expect("arguments");
     assert!(!String::from_utf8_lossy(&arguments).contains("wonderland"));
     let all = line.near(&["status", "--json"]).json();
     assert_eq!(all["clients"].as_array().map(Vec::len), Some(1), "{all:#}");
     assert!(!all.to_string().contains("wonderland") && !serving.said().contains("wonderland"));
+    client.interrupted().ends(0);
+    connect("wonderland", &["--daemon"]).ended().ends(0);
+    let environment =
+        std::fs::read(format!("/proc/{}/environ", line.status("ppp0")["pid"])).expect("variables");
+    assert!(!String::from_utf8_lossy(&environment).contains("wonderland"));
+    line.near(&["disconnect", "ppp0"]).ends(0);
 }
