@@ -229,6 +229,7 @@ fn stage_name(stage: &str) -> String {
         "decap" => "decapsulation",
         "deliver" => "the IP input queue",
         "segment" => "checksums and segmentation",
+        "transmit" => "the driver's transmit queues",
         _ => return stage.to_owned(),
     };
     format!("{stage} ({what})")

@@ -271,11 +271,21 @@ impl<'a> Case<'a> {
         let receiving: Vec<&Interrupt> =
             all.iter().copied().filter(|interrupt| interrupt.receives == Some(true)).collect();
         // One vector without a queue in its name serves everything.
-        if receiving.is_empty() {
-            all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect()
-        } else {
-            receiving
+        if !receiving.is_empty() {
+            return receiving;
         }
+        let mut open: Vec<&Interrupt> =
+            all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect();
+        // Several of one name and no number: one receives, another transmits (mtk_eth_soc). The name does not say which; it is
+        // taken to be the busiest.
+        let is_one_name = open.array_windows().all(|[one, next]| one.action == next.action);
+        if is_one_name && open.iter().all(|interrupt| interrupt.queue.is_none()) {
+            let total = |interrupt: &&Interrupt| {
+                interrupt.counts.values().map(host::Counter::value).fold(0, u64::saturating_add)
+            };
+            open = open.into_iter().max_by_key(total).into_iter().collect();
+        }
+        open
     }
 
     /// Receive queues in use: by channels, by queue counters, by the table's heading, by vectors, or by the files of

@@ -96,15 +96,18 @@ fn by_frames(case: &Case<'_>, spread: &Spread) -> Distribution {
     }
 }
 
-/// Only vectors that serve reception alone say something: those with transmit also count its completions.
+/// Vectors that serve reception alone say something: those with transmit also count its completions, so that of them only
+/// those say something that never interrupted.
 fn by_interrupts(device: &Device<'_>) -> Distribution {
-    let vectors: Vec<(u32, &Interrupt)> = device
-        .case
-        .receive_interrupts(device)
-        .into_iter()
-        .filter(|vector| is_receive_only(vector))
+    let receiving = device.case.receive_interrupts(device).into_iter();
+    let all: Vec<(u32, &Interrupt)> = receiving
+        .filter(|vector| vector.receives == Some(true))
         .filter_map(|vector| Some((vector.queue?, vector)))
         .collect();
+    let alone: Vec<(u32, &Interrupt)> =
+        all.iter().copied().filter(|(_, vector)| is_receive_only(vector)).collect();
+    let are_alone = alone.len() >= 2;
+    let vectors = if are_alone { alone } else { all };
     if vectors.len() < 2 {
         return Distribution::Uncounted;
     }
@@ -115,6 +118,10 @@ fn by_interrupts(device: &Device<'_>) -> Distribution {
         };
         counts.push(shares.total());
         basis = shares.basis;
+    }
+    let used = counts.iter().filter(|count| **count > 0).count();
+    if used > 1 && !are_alone {
+        return Distribution::Uncounted;
     }
     let shares = Shares { counts, basis, wrapped: false };
     if shares.total() < enough(basis) {
@@ -128,10 +135,7 @@ fn by_interrupts(device: &Device<'_>) -> Distribution {
 fn is_receive_only(vector: &Interrupt) -> bool {
     let action = vector.action.to_ascii_lowercase();
     // FreeBSD's `rxq` vectors serve both directions (iflib).
-    vector.receives == Some(true)
-        && action.contains("rx")
-        && !action.contains("tx")
-        && !action.contains("rxq")
+    action.contains("rx") && !action.contains("tx") && !action.contains("rxq")
 }
 
 fn compared(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bool) -> Distribution {

@@ -79,6 +79,8 @@ pub enum Fact {
     LongerRingFills,
     SmallRing { entries: u32, most: u32 },
     Hung { interface: Option<String>, reset: bool, times: u64 },
+    Allowance { counter: String, count: u64, share: Option<f64>, since: Since },
+    TransmitHung { interface: Option<String>, times: u64 },
     Stuck { counter: String, lost: u64 },
     Wrapped { counters: usize, of: usize },
     // moderation-off, moderation-long
@@ -89,8 +91,10 @@ pub enum Fact {
     BurstLost(Loss),
     BurstOfSmall,
     BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
-    // irq-one-cpu, irq-collision, irq-floating
+    // irq-one-cpu, irq-collision, irq-floating, cpu-shared, napi-thread
     VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, since: Since },
+    NapiThread { thread: String, share: Option<f64>, if_cpus: Option<u32> },
+    CpuShared { cpu: u32, owners: Vec<String>, free: Vec<u32>, since: Since },
     VectorsShare { cpu: u32, names: Vec<String>, free: Vec<u32> },
     VectorsMove { moved: usize, of: usize, since: Since, first: String, cpus: Vec<u32> },
     // softirq-one-cpu, time-squeeze
@@ -338,6 +342,8 @@ pub enum Effect {
     },
     FreeCpuEach,
     FindCause,
+    SpreadPolled,
+    LargerInstance,
     Budget {
         known: bool,
     },

@@ -33,23 +33,24 @@ const IDLE_VECTOR: f64 = 0.1;
 /// on every queue each two seconds even without traffic (`igb_watchdog_task()`).
 const IDLE_DEVICE: f64 = 0.001;
 
-impl Vector<'_> {
+impl<'a> Vector<'a> {
+    pub(crate) fn of(case: &Case<'_>, interrupt: &'a Interrupt) -> Option<Vector<'a>> {
+        let shares = case.shares(interrupt.counts.values())?;
+        let cpus: Option<Vec<u32>> = interrupt.counts.keys().copied().collect();
+        let by_cpu: BTreeMap<u32, u64> = cpus?.into_iter().zip(shares.counts.iter().copied()).collect();
+        Some(Vector { interrupt, by_cpu, total: shares.total(), basis: shares.basis })
+    }
+
     pub(crate) fn cpu(&self) -> Option<u32> {
         let (&cpu, &most) = self.by_cpu.iter().max_by_key(|(_, count)| **count)?;
         (most as f64 >= device::SERVES * self.total as f64).then_some(cpu)
     }
 }
 
-fn vector<'a>(case: &Case<'_>, interrupt: &'a Interrupt) -> Option<Vector<'a>> {
-    let shares = case.shares(interrupt.counts.values())?;
-    let cpus: Option<Vec<u32>> = interrupt.counts.keys().copied().collect();
-    let by_cpu: BTreeMap<u32, u64> = cpus?.into_iter().zip(shares.counts.iter().copied()).collect();
-    Some(Vector { interrupt, by_cpu, total: shares.total(), basis: shares.basis })
-}
-
 fn all<'c>(device: &Device<'c>) -> Option<Vec<Vector<'c>>> {
     let interrupts = device.case.receive_interrupts(device).into_iter();
-    let found: Option<Vec<Vector<'c>>> = interrupts.map(|interrupt| vector(device.case, interrupt)).collect();
+    let found: Option<Vec<Vector<'c>>> =
+        interrupts.map(|interrupt| Vector::of(device.case, interrupt)).collect();
     found.filter(|vectors| !vectors.is_empty())
 }
 

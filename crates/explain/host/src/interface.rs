@@ -110,6 +110,8 @@ pub struct Totals {
     /// Dropped as too long (`rx_long_length_errors`, `rx_oversize`, …), by name. A byte counter such as
     /// `rx_long_byte_count` is none of these.
     pub too_long: BTreeMap<String, Counter>,
+    /// Packets that the host of a virtual machine dropped or held back beyond what was bought (`pps_allowance_exceeded`), by name.
+    pub allowances: BTreeMap<String, Counter>,
 }
 
 /// How an XDP program is attached.

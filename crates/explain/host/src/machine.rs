@@ -126,6 +126,8 @@ pub struct Process {
     pub pid: Option<u32>,
     /// Per cent of one CPU.
     pub cpu: Option<f64>,
+    /// Per cent of all CPUs together, where that was printed (BusyBox).
+    pub of_all: Option<f64>,
     pub quote: Quote,
 }
 
@@ -136,7 +138,9 @@ pub enum LogTopic {
     PartialChecksum,
     /// `failed on len …`.
     FailedLength,
-    /// The transmit watchdog, a reset, a hang.
+    /// The transmit watchdog, a hang on transmit.
+    TransmitHang,
+    /// A reset that says nothing of why.
     Reset,
     /// The link came up, with its speed where the line says.
     LinkUp,

@@ -246,6 +246,19 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             if *reset { "was reset after a hang" } else { "could not hand over a frame" },
             if *times == 1 { "once".to_owned() } else { format!("{times} times") }
         ),
+        Fact::Allowance { counter, count, share, since } => format!(
+            "The host of this virtual machine dropped or held back {} packets of {name} beyond what the instance is allowed \
+             (`{counter}`), {}{}: no setting in the machine changes that.",
+            thousands(*count),
+            over(*since, "since boot"),
+            share.map_or(String::new(), |share| format!(", {} of those received", percent(share)))
+        ),
+        Fact::TransmitHung { interface, times } => format!(
+            "{} did not send what it was given and was reset, {} by the log: a fault of the driver or the device, not of receive queues.\n\
+             What was in its rings is lost each time.",
+            interface.as_ref().map_or("A device".to_owned(), |name| name.clone()),
+            if *times == 1 { "once".to_owned() } else { format!("{times} times") }
+        ),
         Fact::Stuck { counter, lost } => format!(
             "{name} received nothing between the samples while `{counter}` rose by {lost}: it is stuck, or its queue is \
              no longer served."
@@ -287,6 +300,24 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              {others} CPUs took none.\nFrames do spread over the queues: it is the affinity of the interrupts that brings \
              them together again, not RSS.",
             over(*since, "since boot")
+        ),
+        Fact::NapiThread { thread, share, if_cpus } => {
+            let takes = match (share, if_cpus) {
+                (Some(share), _) => format!("takes {share:.0} % of a CPU"),
+                (None, Some(cpus)) => format!("takes a whole CPU, if this machine has {cpus}"),
+                (None, None) => "takes a CPU".to_owned(),
+            };
+            format!(
+                "The kernel's thread {thread} {takes}: with threaded NAPI it polls one queue and carries each of its packets \
+                 through the stack, and no other CPU helps it."
+            )
+        }
+        Fact::CpuShared { cpu, owners, free, since } => format!(
+            "CPU {cpu} served the interrupts of {} {}, while {} serve{} none of a busy device.",
+            named(owners),
+            over(*since, "since boot"),
+            cpus(free),
+            if free.len() == 1 { "s" } else { "" }
         ),
         Fact::VectorsShare { cpu, names, free } => format!(
             "CPU {cpu} serves {} busy receive vectors of {name} ({}), while {} serve{} none.",

@@ -235,6 +235,17 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 .into(),
             "Unknown before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
         ),
+        Effect::SpreadPolled => (
+            "RPS at the interface that this thread polls (on OpenWrt `uci set network.globals.packet_steering=1`), so that it keeps \
+             the driver's work alone"
+                .into(),
+            "The work of the stack moves to other CPUs; what the driver does for each packet stays.",
+        ),
+        Effect::LargerInstance => (
+            "a larger type of instance, or fewer packets: a larger MTU inside the cloud, fewer connections where `conntrack` is exceeded"
+                .into(),
+            "Queues, interrupts and steering have no part in it.",
+        ),
         Effect::Budget { known } => (
             match known {
                 true => "twice the budget of frames and time for a run".into(),

@@ -1,8 +1,8 @@
-//! The link: `link-speed`, `interface-wedged`, and `counter-wrap` of its counters.
+//! The link: `link-speed`, `interface-wedged`, `transmit-hang`, `cloud-allowance`, and `counter-wrap` of its counters.
 
 use crate::Case;
 use crate::device::Device;
-use crate::facts::{Effect, Fact, LinkCause};
+use crate::facts::{Effect, Fact, LinkCause, Since};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
 use host::setting::quoted;
@@ -65,18 +65,40 @@ fn negotiate(device: &Device<'_>) -> Remedy {
     Remedy::new(os, Effect::Negotiate, [command])
 }
 
+/// `transmit-hang`: frames that a device did not send.
+pub(super) fn transmit_hang(case: &Case<'_>) -> Judgement {
+    let hung = logged(case, &[LogTopic::TransmitHang], |line| Fact::TransmitHung {
+        interface: line.interface.clone(),
+        times: line.times,
+    });
+    Judgement::of(hung, lacks_log(case))
+}
+
+/// A finding for each line of the log about these topics.
+fn logged(case: &Case<'_>, topics: &[LogTopic], fact: impl Fn(&LogLine) -> Fact) -> Vec<Finding> {
+    let lines = case.snapshot().log.iter().filter(|line| topics.contains(&line.topic));
+    let finding = |line: &LogLine| {
+        let finding = found(Severity::Warning, fact(line)).quotes([&line.quote]);
+        restart(case, finding, line.interface.as_deref())
+    };
+    lines.map(finding).collect()
+}
+
+fn lacks_log(case: &Case<'_>) -> Vec<String> {
+    let snapshot = case.snapshot();
+    let looked = snapshot.read.contains_key("dmesg") || !snapshot.log.is_empty();
+    if looked { Vec::new() } else { vec!["dmesg".to_owned()] }
+}
+
 /// `interface-wedged`: a driver that hangs, resets, or takes no more frames.
 pub(super) fn wedged(case: &Case<'_>) -> Judgement {
-    let snapshot = case.snapshot();
-    let is_it = |line: &&LogLine| matches!(line.topic, LogTopic::FailedLength | LogTopic::Reset);
-    let logged = snapshot.log.iter().filter(is_it).map(|line| {
-        let (interface, reset) = (line.interface.clone(), line.topic == LogTopic::Reset);
-        let finding = found(Severity::Warning, Fact::Hung { interface, reset, times: line.times });
-        restart(case, finding.quotes([&line.quote]), line.interface.as_deref())
+    let mut findings = logged(case, &[LogTopic::FailedLength, LogTopic::Reset], |line| Fact::Hung {
+        interface: line.interface.clone(),
+        reset: line.topic == LogTopic::Reset,
+        times: line.times,
     });
-    let findings: Vec<Finding> = logged.chain(case.devices().filter_map(|device| stuck(&device))).collect();
-    let looked = snapshot.read.contains_key("dmesg") || !snapshot.log.is_empty();
-    Judgement::of(findings, if looked { Vec::new() } else { vec!["dmesg".to_owned()] })
+    findings.extend(case.devices().filter_map(|device| stuck(&device)));
+    Judgement::of(findings, lacks_log(case))
 }
 
 /// Received frames stand still while losses rise.
@@ -98,6 +120,41 @@ fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>) -> Fi
         false => format!("ip link set dev {name} {state}"),
     });
     finding.fix([Remedy::new(os, Effect::Restart, commands)])
+}
+
+/// Part of the frames from which what an allowance cost is felt.
+const FELT: f64 = 0.001;
+
+/// `cloud-allowance`: packets beyond what a virtual machine may have.
+pub(super) fn allowance(device: &Device<'_>) -> Judgement {
+    let exceeded = device.totals.allowances.iter().filter_map(|(name, counter)| {
+        let (count, since) = match counter.delta() {
+            Delta::OneSample => (counter.value(), Since::Start),
+            _ => (counter.counted()?, Since::Sample),
+        };
+        (count > 0).then_some((count, since, name, counter))
+    });
+    let Some((count, since, name, counter)) = exceeded.max_by_key(|(count, ..)| *count) else {
+        let is_counted = !device.totals.allowances.is_empty() || !device.queues.is_empty();
+        // Only a cloud's device counts them.
+        return match device.driver_name() {
+            Some(driver) if driver != "ena" => Judgement::DoesNotApply,
+            _ if is_counted => Judgement::Clear,
+            _ => Judgement::lacks(format!("ethtool -S {}", device.word())),
+        };
+    };
+    let frames = device.queues.values().filter_map(|queue| queue.packets.as_ref());
+    let frames = frames.map(|packets| match since {
+        Since::Sample => packets.counted().unwrap_or(0),
+        _ => packets.value(),
+    });
+    let frames: u64 = frames.fold(0, u64::saturating_add);
+    let share = (frames > 0).then(|| count as f64 / frames as f64);
+    let severity = if share.is_none_or(|share| share >= FELT) { Severity::Warning } else { Severity::Info };
+    found(severity, Fact::Allowance { counter: name.clone(), count, share, since })
+        .quotes([counter.quote()])
+        .fix([Remedy::linux(Effect::LargerInstance, [""; 0])])
+        .into()
 }
 
 /// `counter-wrap`: a counter passed 2³² between the samples.

@@ -11,6 +11,7 @@ mod processes;
 mod queues;
 mod reta;
 mod ring;
+mod sharing;
 mod softirq;
 mod spreading;
 mod tags;
@@ -46,6 +47,7 @@ macro_rules! rule {
 /// Every rule, in the order of the receive path.
 pub static RULES: &[Rule] = &[
     rule!("link-speed", "admit", Device(link::speed)),
+    rule!("cloud-allowance", "admit", Linux, Device(link::allowance)),
     rule!("frame-oversize", "admit", Device(frames::oversize)),
     rule!("tags-hidden", "parse", Linux, Device(tags::hidden)),
     rule!("pppoe-unhashed", "parse", Machine(unhashed::pppoe)),
@@ -66,7 +68,9 @@ pub static RULES: &[Rule] = &[
     rule!("irq-one-cpu", "poll", Device(interrupts::one_cpu)),
     rule!("irq-collision", "poll", Device(interrupts::collision)),
     rule!("irq-floating", "poll", Device(interrupts::floating)),
+    rule!("cpu-shared", "poll", Linux, Machine(sharing::shared)),
     rule!("softirq-one-cpu", "poll", Linux, Machine(softirq::one_cpu)),
+    rule!("napi-thread", "poll", Linux, Machine(processes::napi_thread)),
     rule!("time-squeeze", "poll", Linux, Machine(softirq::time_squeeze)),
     rule!("rps-off", "steer", Linux, Device(spreading::rps_off)),
     rule!("rps-same-cpu", "steer", Linux, Device(spreading::rps_same_cpu)),
@@ -80,6 +84,7 @@ pub static RULES: &[Rule] = &[
     rule!("input-queue-shallow", "deliver", Machine(netisr::input_queue)),
     rule!("checksum-double-tag", "segment", Linux, Machine(offloads::checksum)),
     rule!("offload-lost", "segment", Linux, Machine(offloads::lost)),
+    rule!("transmit-hang", "transmit", Machine(link::transmit_hang)),
     // It looks at what the others lack, after them ([`insufficient`]).
     rule!("insufficient-data", "all", Machine(|_| Judgement::DoesNotApply)),
 ];

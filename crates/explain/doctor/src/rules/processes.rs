@@ -1,4 +1,4 @@
-//! `user-space-pppoe`: each frame passes a user process.
+//! `user-space-pppoe`: each frame passes a user process; `napi-thread`: a thread that polls a device is full.
 
 use crate::Case;
 use crate::facts::{Effect, Fact};
@@ -27,8 +27,35 @@ pub(super) fn pppoe(case: &Case<'_>) -> Judgement {
         process.name == "pppoe" || (process.name == "ppp" && case.system() != Some(System::Linux))
     };
     let found = snapshot.processes.iter().filter(carries_frames).map(|process| finding(case, process));
-    let looked = snapshot.read.keys().any(|tool| tool.starts_with("top") || tool.starts_with("ps"));
-    Judgement::of(found.collect(), if looked { Vec::new() } else { vec!["top -b -n 1".to_owned()] })
+    Judgement::of(found.collect(), lacks_processes(case))
+}
+
+fn lacks_processes(case: &Case<'_>) -> Vec<String> {
+    let read = &case.snapshot().read;
+    let looked = read.keys().any(|tool| tool.starts_with("top") || tool.starts_with("ps"));
+    if looked { Vec::new() } else { vec!["top -b -n 1".to_owned()] }
+}
+
+/// Per cent of a CPU from which a thread that polls is full.
+const FULL: f64 = 90.0;
+/// Per cent of all CPUs that one full thread takes of 2, 4 and 8 CPUs, as BusyBox rounds it.
+const OF_ALL: [(u32, [f64; 2]); 3] = [(2, [49.0, 50.0]), (4, [24.0, 25.0]), (8, [12.0, 13.0])];
+
+/// `napi-thread`: threaded NAPI (`/sys/class/net/IFACE/threaded`), and the thread takes a whole CPU.
+pub(super) fn napi_thread(case: &Case<'_>) -> Judgement {
+    let threads = case.snapshot().processes.iter().filter(|process| process.name.starts_with("napi/"));
+    let judged = threads.filter_map(|process| {
+        let cpus = match (process.cpu, process.of_all) {
+            (Some(share), _) => (share >= FULL).then_some(None)?,
+            (None, Some(share)) => Some(OF_ALL.iter().find(|(_, full)| full.contains(&share))?.0),
+            (None, None) => return None,
+        };
+        let fact = Fact::NapiThread { thread: process.name.clone(), share: process.cpu, if_cpus: cpus };
+        let severity = if cpus.is_none() { Severity::Critical } else { Severity::Warning };
+        let remedy = Remedy::linux(Effect::SpreadPolled, [""; 0]);
+        Some(found(severity, fact).quotes([&process.quote]).fix([remedy]).possible_if(cpus.is_some()))
+    });
+    Judgement::of(judged.collect(), lacks_processes(case))
 }
 
 fn finding(case: &Case<'_>, process: &Process) -> Finding {

@@ -122,7 +122,7 @@ fn queues_processes_interfaces_and_counters() {
         (&top("99.7", "pppoe"), "user-space-pppoe", GRAVE, &[]),
         (&top("3.0", "pppoe"), "user-space-pppoe", CALM, &[]),
         (&top("99.7", "pppd"), "user-space-pppoe", CLEAR, &[]),
-        (watchdog, "interface-wedged", LIMITS, &["=on eth0", "NETDEV WATCHDOG"]),
+        (watchdog, "transmit-hang", LIMITS, &["=on eth0", "NETDEV WATCHDOG", "times: 1"]),
         (up, "interface-wedged", CLEAR, &[]),
         (&received(1_000), "counter-wrap", LACKS, &[]),
     ]);
@@ -185,4 +185,46 @@ fn numbers_beyond_all_measure_are_judged_at_once() {
     for text in [counters.as_str(), links] {
         assert!(report(text).findings.iter().all(|finding| !finding.evidence.is_empty()));
     }
+}
+
+/// A thread of threaded NAPI in BusyBox's top, of which one word or another may be missing.
+#[test]
+fn a_thread_that_polls_is_full_or_not() {
+    let id = "napi-thread";
+    let top = |share: u32| {
+        format!(
+            "Mem: 70188K used, 179844K free, 19188K shrd, 0K buff, 19188K cached\n\
+             CPU:   0% usr  34% sys   0% nic  31% idle   0% io   0% irq  33% sirq\n\
+             Load average: 1.78 1.91 1.21 4/90 6172\n  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND\n  \
+             200     2 root     RW       0   0%  {share}% [napi/mtk_eth-6]\n  552     2 root     SW       0   0%  16% [mt76-tx phy0]\n"
+        )
+    };
+    let four = "           CPU0       CPU1       CPU2       CPU3\n 23:   11584496          0          0          0  MIPS GIC  10  1e100000.ethernet\n";
+    let procps = "%Cpu0  :  0.5 us,  1.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi, 96.5 si,  0.0 st\n\
+                  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
+                  200 root      20   0       0      0      0 R  99.7   0.0   2:11.11 napi/eth0-6\n";
+    all_answer(&[
+        (&(top(25) + four), id, GRAVE, &["napi/mtk_eth-6", "share: Some(100.0)"]),
+        (&top(25), id, MAYBE, &["if_cpus: Some(4)"]),
+        (&top(16), id, CLEAR, &[]),
+        (&(top(16) + four), id, CLEAR, &[]),
+        (procps, id, GRAVE, &["napi/eth0-6"]),
+        ("       200     2 root     RW       0   0%  25% [napi/mtk_eth-6]\n", id, MAYBE, &["if_cpus"]),
+    ]);
+}
+
+#[test]
+fn what_a_clouds_host_does_not_let_through() {
+    let id = "cloud-allowance";
+    let text = |pps: u64| {
+        format!(
+            "NIC statistics:\n     bw_in_allowance_exceeded: 10\n     pps_allowance_exceeded: {pps}\n     queue_0_rx_cnt: 900000000\n     \
+             queue_1_rx_cnt: 910000000\n"
+        )
+    };
+    all_answer(&[
+        (&text(48_211_932), id, LIMITS, &["pps_allowance_exceeded", "48211932"]),
+        (&text(11), id, CALM, &[]),
+        (&text(0).replace("exceeded: 10", "exceeded: 0"), id, CLEAR, &[]),
+    ]);
 }

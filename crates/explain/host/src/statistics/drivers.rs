@@ -39,6 +39,7 @@ pub(super) enum Counts {
     /// Frames that the device lost, or times that it lost some, for want of room.
     Overflow,
     TooLong,
+    Allowance,
     /// Nothing that matters here, though the name means something elsewhere.
     Nothing,
 }
@@ -78,6 +79,7 @@ fn counts(kind: &str) -> Option<Counts> {
         "transmit-heading" => Counts::Heading { receive: false },
         "overflow" => Counts::Overflow,
         "too-long" => Counts::TooLong,
+        "allowance" => Counts::Allowance,
         "nothing" => Counts::Nothing,
         kind => match kind.strip_prefix("below ") {
             Some(kind) => Counts::Below(what(kind)?),

@@ -85,6 +85,7 @@ impl Entry {
             (Counts::Below(what), _) => Meaning::UnderHeading(what),
             (Counts::Overflow, _) => Meaning::Overflow,
             (Counts::TooLong, _) => Meaning::TooLong,
+            (Counts::Allowance, _) => Meaning::Allowance,
             (Counts::Nothing | Counts::Here(_), _) => Meaning::Other,
         }
     }

@@ -64,6 +64,8 @@ pub enum Meaning {
     /// that was so.
     Overflow,
     TooLong,
+    /// Packets beyond what the host of a virtual machine allows it.
+    Allowance,
     /// Anything else: transmitted frames, frame sizes, priorities, errors, events.
     Other,
 }

@@ -6,7 +6,7 @@
 //!
 //! Linux: `drivers/net/ethernet/intel/{igb,ixgbe,e1000e,igc}` (checksum, hang, reset, link),
 //! `net/sched/sch_generic.c` (`dev_watchdog`), `drivers/net/phy/phy.c` (`phy_print_status`), tg3, bnx2x, r8169,
-//! mlx5. FreeBSD: `sys/net/if.c` (`do_link_state_change`), `watchdog timeout` of the drivers and of iflib. NetBSD:
+//! mlx5, ena. FreeBSD: `sys/net/if.c` (`do_link_state_change`), `watchdog timeout` of the drivers and of iflib. NetBSD:
 //! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
 
 use super::command::is_interface;
@@ -22,19 +22,27 @@ enum Message {
     Repeated,
 }
 
-const PHRASES: [(&str, Message); 27] = [
+/// How ena prints its first queue's counters.
+const ENA_COUNTER: &str = " queue_0_";
+
+const PHRASES: [(&str, Message); 31] = [
     ("partial checksum but proto=", Message::Topic(LogTopic::PartialChecksum)),
     ("failed on len ", Message::Topic(LogTopic::FailedLength)),
-    ("NETDEV WATCHDOG: ", Message::Topic(LogTopic::Reset)),
-    ("Detected Tx Unit Hang", Message::Topic(LogTopic::Reset)),
-    ("Detected Hardware Unit Hang", Message::Topic(LogTopic::Reset)),
+    ("NETDEV WATCHDOG: ", Message::Topic(LogTopic::TransmitHang)),
+    ("Detected Tx Unit Hang", Message::Topic(LogTopic::TransmitHang)),
+    ("Detected Hardware Unit Hang", Message::Topic(LogTopic::TransmitHang)),
     ("Reset adapter", Message::Topic(LogTopic::Reset)),
     ("Resetting adapter", Message::Topic(LogTopic::Reset)),
-    ("watchdog timeout", Message::Topic(LogTopic::Reset)),
-    ("Watchdog timeout", Message::Topic(LogTopic::Reset)),
-    ("device timeout (txfree ", Message::Topic(LogTopic::Reset)),
-    ("transmit timed out", Message::Topic(LogTopic::Reset)),
-    ("TX timeout detected", Message::Topic(LogTopic::Reset)),
+    ("watchdog timeout", Message::Topic(LogTopic::TransmitHang)),
+    ("Watchdog timeout", Message::Topic(LogTopic::TransmitHang)),
+    ("device timeout (txfree ", Message::Topic(LogTopic::TransmitHang)),
+    ("transmit timed out", Message::Topic(LogTopic::TransmitHang)),
+    ("TX timeout detected", Message::Topic(LogTopic::TransmitHang)),
+    ("Found a Tx that wasn't completed on time", Message::Topic(LogTopic::TransmitHang)),
+    ("The number of lost tx completions", Message::Topic(LogTopic::TransmitHang)),
+    ("Trigger reset is on", Message::Topic(LogTopic::Reset)),
+    // The driver's counters, which it prints where it destroys the device's queues for a reset (`ena_dump_stats_to_dmesg()`).
+    (ENA_COUNTER, Message::Topic(LogTopic::Reset)),
     ("NIC Link is Up", Message::Topic(LogTopic::LinkUp)),
     ("NIC Link is up", Message::Topic(LogTopic::LinkUp)),
     ("NIC Copper Link is Up", Message::Topic(LogTopic::LinkUp)),
@@ -66,24 +74,75 @@ fn phrases() -> Option<&'static AhoCorasick> {
 pub(super) struct KernelLog {
     /// The place of the message before, if it is one that matters.
     last: Option<usize>,
+    hang: Option<Hang>,
+    /// Seconds since the first line, of a log whose lines say how long after the one before they came (`dmesg -d`, `-e`).
+    clock: f64,
+}
+
+/// A hang or reset that is being reported: drivers take several messages for one.
+struct Hang {
+    place: usize,
+    interface: Option<String>,
+    phrase: usize,
+    /// Seconds, of whatever clock the log has.
+    time: Option<f64>,
+}
+
+/// Seconds within which other messages about the same interface belong to the same event: the kernel's watchdog looks every 5 s
+/// (`dev->watchdog_timeo`), and a reset takes some.
+const EVENT: f64 = 10.0;
+/// Seconds within which the same message does.
+const BURST: f64 = 1.0;
+
+impl Hang {
+    /// Whether a message with this phrase at this time is one more of the same event.
+    fn goes_on(&self, interface: Option<&str>, phrase: usize, time: Option<f64>, is_next: bool) -> bool {
+        let is_other = phrase != self.phrase;
+        interface == self.interface.as_deref()
+            && match self.time.zip(time) {
+                Some((before, now)) => (0.0..if is_other { EVENT } else { BURST }).contains(&(now - before)),
+                None => is_other && is_next,
+            }
+    }
+}
+
+/// What stands in the brackets that begin a line of the kernel: `118932.223231`, `  +0.005046`.
+fn stamp(line: &str) -> Option<&str> {
+    Some(line.split_once('[')?.1.split_once(']')?.0.trim())
+}
+
+/// The time of a line in seconds: of the kernel's clock (`[118932.223231]`), or of the day (`Jul 14 14:17:50`).
+fn time(line: &str) -> Option<f64> {
+    if let Some(seconds) = stamp(line).and_then(|stamp| stamp.parse::<f64>().ok()) {
+        return Some(seconds);
+    }
+    let clock = line.split_whitespace().take(4).find(|word| word.matches(':').count() == 2)?;
+    let mut parts = clock.split(':').map(|part| part.parse::<f64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    Some((hours * 60.0 + minutes) * 60.0 + seconds)
 }
 
 impl KernelLog {
     /// Forgets the message before: another text begins, or output of a tool stands between.
     pub fn forget(&mut self) {
-        self.last = None;
+        (self.last, self.hang, self.clock) = (None, None, 0.0);
     }
 
     /// Notes the line if it is a message that matters.
     pub fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) {
+        let later = stamp(line.text).and_then(|stamp| stamp.strip_prefix('+')?.parse::<f64>().ok());
+        self.clock += later.unwrap_or(0.0);
         let found = phrases().and_then(|phrases| phrases.find(line.text));
         let message = found.and_then(|found| {
             let (_, message) = PHRASES.get(found.pattern().as_usize())?;
-            Some((*message, line.text.get(..found.start())?, line.text.get(found.end()..)?))
+            let phrase = found.pattern().as_usize();
+            Some((*message, phrase, line.text.get(..found.start())?, line.text.get(found.end()..)?))
         });
         match message {
-            Some((Message::Repeated, before, after)) => self.repeated(before, after, snapshot),
-            Some((Message::Topic(topic), before, after)) => self.topic(topic, before, after, line, snapshot),
+            Some((Message::Repeated, _, before, after)) => self.repeated(before, after, snapshot),
+            Some((Message::Topic(topic), phrase, before, after)) => {
+                self.topic((topic, phrase), before, after, line, snapshot);
+            }
             // Mail programs put empty lines between those of a log.
             None if line.trimmed().is_empty() => {}
             None => self.last = None,
@@ -102,21 +161,36 @@ impl KernelLog {
 
     fn topic(
         &mut self,
-        topic: LogTopic,
+        (topic, phrase): (LogTopic, usize),
         before: &str,
         after: &str,
         line: &Line<'_>,
         snapshot: &mut Snapshot,
     ) {
-        self.last = None;
+        let last = self.last.take();
         let interface = match origin(before, after, line.text.contains("NETDEV WATCHDOG: ")) {
             Origin::Message(interface) => interface,
             Origin::Prose => return,
         };
+        let is_ena = || before.split_whitespace().any(|word| word == "ena");
+        if PHRASES.get(phrase).is_some_and(|(phrase, _)| *phrase == ENA_COUNTER) && !is_ena() {
+            return;
+        }
         note_read(snapshot, "dmesg", line);
         // syslogd there names the kernel's file.
         if before.contains(" /netbsd: ") {
             sysctl_machine::infer(snapshot, System::NetBsd, &line.quote());
+        }
+        let is_hang = matches!(topic, LogTopic::TransmitHang | LogTopic::Reset);
+        let is_relative = stamp(line.text).is_some_and(|stamp| stamp.starts_with('+'));
+        let now = if is_relative { Some(self.clock) } else { time(line.text) };
+        if let Some(hang) = self.hang.as_mut().filter(|_| is_hang) {
+            let is_next = last == Some(hang.place);
+            if hang.goes_on(interface, phrase, now, is_next) {
+                hang.time = now;
+                self.last = Some(hang.place);
+                return;
+            }
         }
         let is_it = |log: &LogLine| log.topic == topic && log.interface.as_deref() == interface;
         match snapshot.log.iter().position(is_it) {
@@ -132,6 +206,10 @@ impl KernelLog {
                 let interface = interface.map(str::to_owned);
                 snapshot.log.push(LogLine { topic, interface, times: 1, quote: line.quote() });
             }
+        }
+        if let Some(place) = self.last.filter(|_| is_hang) {
+            let interface = interface.map(str::to_owned);
+            self.hang = Some(Hang { place, interface, phrase, time: now });
         }
     }
 }

@@ -85,6 +85,7 @@ fn complete(named: &mut Interface, nameless: Interface) {
     }
     add(&mut named.totals.overflow, nameless.totals.overflow);
     add(&mut named.totals.too_long, nameless.totals.too_long);
+    add(&mut named.totals.allowances, nameless.totals.allowances);
 }
 
 fn fill<T>(mine: &mut Option<T>, other: Option<T>) {

@@ -173,7 +173,9 @@ impl Table {
         {
             snapshot.cpus.online = Some(Fact::new(online, heading.clone()));
         }
-        let action = action(&row.rest);
+        // The interrupts of the architecture itself have words for a name, and no chip.
+        let is_numbered = row.name.bytes().all(|digit| digit.is_ascii_digit());
+        let action = if is_numbered { action(&row.rest) } else { &row.rest };
         let Some(place) = self.find(&row.name, action, row.counts.len(), &row.quote, snapshot) else {
             snapshot.omitted += 1;
             return;
@@ -275,7 +277,8 @@ fn is_cpu_heading(text: &str) -> bool {
     text.starts_with("CPU") && text.split_whitespace().all(is_cpu)
 }
 
-/// A row without its heading: number, counts, and a chip that nothing else prints.
+/// A row without its heading: number, counts, a chip and the number that it gives the interrupt. Only of the first is one
+/// count enough: other lists have a number, another number and words.
 fn is_interrupt_row(text: &str) -> bool {
     let is_number = text.as_bytes().first().is_some_and(u8::is_ascii_digit);
     if !is_number {
@@ -283,9 +286,19 @@ fn is_interrupt_row(text: &str) -> bool {
     }
     let Some((name, rest)) = row(text) else { return false };
     let (counts, rest) = counts(rest, Snapshot::CPUS);
-    name.bytes().all(|digit| digit.is_ascii_digit())
-        && !counts.is_empty()
-        && CHIPS.iter().any(|chip| rest.starts_with(chip))
+    let is_known = || CHIPS.iter().any(|chip| rest.starts_with(chip));
+    let is_like_one = || counts.len() > 1 && description(rest).is_some_and(|(chip, _, _)| is_chip_like(chip));
+    name.bytes().all(|digit| digit.is_ascii_digit()) && !counts.is_empty() && (is_known() || is_like_one())
+}
+
+/// Whether words may name an interrupt controller: `SiFive PLIC`, `MIPS GIC Local`, `1e000600.gpio`.
+fn is_chip_like(chip: &str) -> bool {
+    chip.split_whitespace().all(|word| {
+        word.bytes().any(|c| c.is_ascii_alphabetic())
+            && word
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':' | b'@'))
+    })
 }
 
 /// `56:` and `NMI:`.
@@ -314,33 +327,47 @@ fn counts(text: &str, most: usize) -> (Vec<u64>, &str) {
     (counts, rest.trim())
 }
 
-/// The handlers behind chip, hardware number and trigger (`show_interrupts`): `IO-APIC-edge timer`,
-/// `PCI-MSI 2097152-edge eth0`, `GICv3 37 Level eth0`. The per-CPU interrupts of the architecture have only a
-/// text there, which comes back whole.
+/// The handlers behind chip, hardware number and trigger (`show_interrupts`, kernel/irq/proc.c): `IO-APIC 2-edge timer`,
+/// `PCI-MSI 2097152-edge eth0`, `GICv3 37 Level eth0`, `SiFive PLIC 131 Edge eth0`. The per-CPU interrupts of the
+/// architecture have only a text there, which comes back whole.
 fn action(rest: &str) -> &str {
-    let Some((chip, after)) = rest.split_once(char::is_whitespace) else {
-        return if is_chip(rest) { "" } else { rest };
-    };
-    // MIPS calls its controller by two or three words (`mips_gic_irq_controller`, drivers/irqchip/irq-mips-gic.c).
-    let after = after.trim_start();
-    let after = match chip {
-        "MIPS" => after.strip_prefix("GIC ").map_or(after, |after| {
+    if let Some((_, _, actions)) = description(rest) {
+        return actions;
+    }
+    match rest.split_once(char::is_whitespace) {
+        Some((chip, after)) if is_chip(chip) => after.trim_start(),
+        None if is_chip(rest) => "",
+        _ => rest,
+    }
+}
+
+/// Words of a chip's name, at most (`MIPS GIC Local`; the name of a GPIO bank).
+const CHIP_WORDS: usize = 3;
+
+/// Chip, hardware number with the trigger that old kernels join to it, and handlers, of what stands behind the counts. The number
+/// is the first word that is one, behind the words of the chip.
+fn description(rest: &str) -> Option<(&str, &str, &str)> {
+    let mut behind = rest;
+    for words in 0..=CHIP_WORDS {
+        let (word, after) = behind.split_once(char::is_whitespace).unwrap_or((behind, ""));
+        if words > 0 && is_hardware_number(word) {
+            let chip = rest.get(..rest.len() - behind.len())?.trim_end();
             let after = after.trim_start();
-            after.strip_prefix("Local ").unwrap_or(after).trim_start()
-        }),
-        _ => after,
-    };
-    let (number, behind) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
-    let digits = number.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_number = digits.len() < number.len() && (digits.is_empty() || digits.starts_with('-'));
-    if !is_number {
-        return if is_chip(chip) { after } else { rest };
+            let actions = match after.split_once(char::is_whitespace).unwrap_or((after, "")) {
+                ("Level" | "Edge" | "level" | "edge" | "fasteoi" | "None", actions) => actions.trim_start(),
+                _ => after,
+            };
+            return Some((chip, word, actions));
+        }
+        behind = after.trim_start();
     }
-    let behind = behind.trim_start();
-    match behind.split_once(char::is_whitespace).unwrap_or((behind, "")) {
-        ("Level" | "Edge" | "level" | "edge" | "fasteoi" | "None", actions) => actions.trim_start(),
-        _ => behind,
-    }
+    None
+}
+
+/// `131`, `524288-edge`.
+fn is_hardware_number(word: &str) -> bool {
+    let trigger = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    trigger.len() < word.len() && (trigger.is_empty() || trigger.starts_with('-'))
 }
 
 /// Old kernels joined chip and trigger: `PCI-MSI-edge`, `IO-APIC-fasteoi`, `XT-PIC-XT`, `xen-pirq-msi`.

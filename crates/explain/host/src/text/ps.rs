@@ -81,10 +81,10 @@ impl Columns {
         })
     }
 
-    /// The columns of a row of BusyBox's top that shows a thread of soft interrupts, for what a `grep` leaves:
+    /// The columns of a row of BusyBox's top that shows a thread that receives, for what a `grep` leaves:
     /// `9 2 root RW 0 0% 0 25% [ksoftirqd/0]`.
     pub fn of_thread(line: &str) -> Option<Columns> {
-        if !line.ends_with(']') || !line.contains("% [ksoftirqd/") {
+        if !line.ends_with(']') || !["% [ksoftirqd/", "% [napi/"].iter().any(|thread| line.contains(thread)) {
             return None;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -167,7 +167,12 @@ fn has_blank(text: Option<&str>) -> bool {
 
 /// Whether a process of that name matters whatever it takes.
 fn is_wanted(name: &str) -> bool {
-    is_word_of(PPPOE, name) || name.starts_with("ksoftirqd/")
+    is_word_of(PPPOE, name) || is_thread(name)
+}
+
+/// Whether it is a thread of the kernel that receives: `ksoftirqd/0`, `napi/eth0-6` (`napi_kthread_create()`, net/core/dev.c).
+fn is_thread(name: &str) -> bool {
+    name.starts_with("ksoftirqd/") || name.starts_with("napi/")
 }
 
 /// Whether it is what a CPU does when it has nothing to do.
@@ -185,8 +190,9 @@ pub(super) fn shares(snapshot: &mut Snapshot, kept: &Kept) {
         if !is_of_all {
             return true;
         }
+        process.of_all = process.cpu;
         process.cpu = process.cpu.and_then(|share| of_one(share, count));
-        if process.name.starts_with("ksoftirqd/") {
+        if is_thread(&process.name) {
             // A rounded share; a thread takes one CPU at most.
             process.cpu = process.cpu.map(|share| share.min(100.0));
         }
@@ -257,7 +263,7 @@ impl Table {
             None => {
                 self.filled.insert(processes.len());
                 let (name, quote) = (name.into_owned(), line.quote());
-                processes.push(Process { name, pid: Some(pid), cpu: Some(cpu), quote });
+                processes.push(Process { name, pid: Some(pid), cpu: Some(cpu), of_all: None, quote });
             }
         }
         true

@@ -149,7 +149,7 @@ impl Statistics {
             return false;
         }
         let cells = || sample.cells.keys().copied();
-        let named = [&sample.overflow, &sample.too_long, &sample.unexplained];
+        let named = [&sample.overflow, &sample.too_long, &sample.allowances, &sample.unexplained];
         let names = || named.into_iter().flat_map(BTreeMap::keys).cloned();
         let mut kept = context.kept();
         kept.is_of_several |= context.is_several;
@@ -242,6 +242,7 @@ enum Reading {
     },
     Overflow,
     TooLong,
+    Allowance,
 }
 
 impl Reading {
@@ -268,6 +269,7 @@ impl Reading {
             Meaning::TotalBytes => cell(None, What::Bytes),
             Meaning::Overflow => Reading::Overflow,
             Meaning::TooLong => Reading::TooLong,
+            Meaning::Allowance => Reading::Allowance,
             Meaning::Heading { .. } | Meaning::Other => return None,
         })
     }
@@ -337,6 +339,7 @@ struct Sample {
     cells: BTreeMap<(Option<u32>, Cell), Sum>,
     overflow: BTreeMap<String, (u64, Quote)>,
     too_long: BTreeMap<String, (u64, Quote)>,
+    allowances: BTreeMap<String, (u64, Quote)>,
     /// Lines that the driver will explain, once it is known.
     unexplained: BTreeMap<String, (u64, Quote)>,
 }
@@ -349,12 +352,14 @@ impl Sample {
             }
             Reading::Overflow => self.overflow.contains_key(name),
             Reading::TooLong => self.too_long.contains_key(name),
+            Reading::Allowance => self.allowances.contains_key(name),
         }
     }
 
     /// Whether there was room.
     fn add(&mut self, reading: Reading, name: &str, value: u64, quote: Quote) -> bool {
-        if self.cells.len() + self.overflow.len() + self.too_long.len() >= MOST {
+        let named = [&self.overflow, &self.too_long, &self.allowances];
+        if self.cells.len() + named.iter().map(|named| named.len()).sum::<usize>() >= MOST {
             return false;
         }
         self.seen.get_or_insert_with(|| quote.clone());
@@ -364,6 +369,7 @@ impl Sample {
             }
             Reading::Overflow => drop(self.overflow.insert(name.to_owned(), (value, quote))),
             Reading::TooLong => drop(self.too_long.insert(name.to_owned(), (value, quote))),
+            Reading::Allowance => drop(self.allowances.insert(name.to_owned(), (value, quote))),
         }
         true
     }
@@ -409,9 +415,12 @@ impl Sample {
                 None => omitted += 1,
             }
         }
-        for (to, from) in
-            [(&mut interface.totals.overflow, self.overflow), (&mut interface.totals.too_long, self.too_long)]
-        {
+        let totals = &mut interface.totals;
+        for (to, from) in [
+            (&mut totals.overflow, self.overflow),
+            (&mut totals.too_long, self.too_long),
+            (&mut totals.allowances, self.allowances),
+        ] {
             for (name, (value, quote)) in from {
                 omitted += u64::from(!Counter::note_at(to, name, value, quote, Snapshot::NAMES));
             }

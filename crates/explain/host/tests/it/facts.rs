@@ -194,6 +194,7 @@ impl Facts {
         self.counter(&what("bytes"), &one.totals.bytes);
         self.counters(&what("overflow"), &one.totals.overflow);
         self.counters(&what("too long"), &one.totals.too_long);
+        self.counters(&what("allowance"), &one.totals.allowances);
         self.observed(&what("xdp"), &one.xdp);
         if let Some(steering) = &one.steering {
             self.observe(&what("steering"), &steering.mode);

@@ -155,3 +155,70 @@ fn rps_of_tg3_is_the_first_queues() {
         assert_eq!(commands(&hot, System::Linux), [rps]);
     }
 }
+
+/// Rows as they stand in public reports: a router of two CPUs, a RISC-V board without a heading, and an OpenWrt device whose radio
+/// shares the CPU of its Ethernet.
+#[test]
+fn devices_that_share_a_cpu() {
+    let id = "cpu-shared";
+    let two = |eth1: [u64; 2]| {
+        format!(
+            "           CPU0       CPU1\n 28:          0 1379468797   PCI-MSI 524288-edge      eth0\n \
+             29: {} {}   PCI-MSI 1048576-edge      eth1\n 31:          0      99000   PCI-MSI 3-edge      ahci\n",
+            eth1[0], eth1[1]
+        )
+    };
+    let plic =
+        "26:   27389481 0 0 0  SiFive PLIC 131 Edge eth0\n27:    2682691 0 0 0  SiFive PLIC 133 Edge eth1\n";
+    let radio = "           CPU0       CPU1       CPU2       CPU3\n  8:    2295312    2295297    2295289    2295281  MIPS GIC Local   1  timer\n \
+                 14:          0    9718161          0          0  MIPS GIC  68  IPI resched\n \
+                 23:   11584496          0          0          0  MIPS GIC  10  1e100000.ethernet\n \
+                 26:    3501910          0          0          0  MIPS GIC  11  mt7615e\n";
+    let set = "$ cat /proc/irq/28/smp_affinity_list\n0\n";
+    let moved = "=Linux: echo 0 > /proc/irq/28/smp_affinity_list";
+    all_answer(&[
+        (
+            &two([0, 2_267_923_434]),
+            id,
+            LIMITS,
+            &["cpu: 1", "owners: [\"eth1\", \"eth0\"]", "free: [0]", moved],
+        ),
+        (&two([2_267_923_434, 0]), id, CLEAR, &[]),
+        (&(two([0, 2_267_923_434]) + set), id, CLEAR, &[]),
+        (&(two([0, 2_267_923_434]) + &load(1, 20.0, 75.0)), id, CALM, &[]),
+        (
+            plic,
+            id,
+            LIMITS,
+            &["owners: [\"eth0\", \"eth1\"]", "=Linux: echo 1 > /proc/irq/27/smp_affinity_list"],
+        ),
+        (radio, id, LIMITS, &["mt7615e", "free: [1, 2, 3]"]),
+        (&one_each("eth0"), id, CLEAR, &[]),
+        (&queues("eth0", &[5, 5]), id, LACKS, &["cat /proc/interrupts"]),
+    ]);
+}
+
+/// mtk_eth_soc of MT7622 names the vector that transmits as it names the one that receives.
+#[test]
+fn vectors_of_one_name_are_no_queues() {
+    let text = "           CPU0       CPU1\n142:   13794927          0  MT_SYSIRQ 224 Level     1b100000.ethernet\n\
+                143:    1852678          0  MT_SYSIRQ 225 Level     1b100000.ethernet\n";
+    all_answer(&[
+        (text, "irq-one-cpu", NOT_HERE, &[]),
+        (text, "irq-collision", NOT_HERE, &[]),
+        (text, "cpu-shared", CLEAR, &[]),
+    ]);
+}
+
+/// One of eight vectors interrupts: reception has one queue, whatever else the vectors serve.
+#[test]
+fn one_vector_of_several_is_used() {
+    let rows = |other: u64| {
+        let rows = (0..8).map(|queue| {
+            let count = if queue == 0 { 16_876_872 } else { other };
+            format!(" {}:   {count} 0 0 0   PCI-MSI 13474201{queue} Edge      eth2-{queue}\n", 38 + queue)
+        });
+        "           CPU0       CPU1       CPU2       CPU3\n".to_owned() + &rows.collect::<String>()
+    };
+    all_answer(&[(&rows(0), "one-queue-hot", MAYBE, &["of: 8"]), (&rows(12), "one-queue-hot", LACKS, &[])]);
+}

@@ -1,0 +1,129 @@
+//! Whose interrupts a CPU serves: `cpu-shared`.
+
+use crate::Case;
+use crate::case::{enough, since};
+use crate::facts::{Effect, Fact};
+use crate::finding::{Remedy, Severity, found};
+use crate::load;
+use crate::rule::Judgement;
+use crate::vectors::{self, Vector};
+use host::Basis;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Part of the busiest network device's interrupts from which a source takes part of a CPU that counts.
+const BUSY: f64 = 0.05;
+/// The same from which a network device is named beside busier ones.
+const SEEN: f64 = 0.001;
+/// Interrupts since boot, and a second, below which a source costs its CPU nothing.
+const LITTLE: u64 = 1_000_000;
+const LITTLE_RATE: f64 = 500.0;
+/// Lines of evidence.
+const MOST_QUOTES: usize = 8;
+
+/// An interrupt that one CPU serves.
+struct Source<'c> {
+    /// The network interface, or the handler's name: a disk, a USB controller, a radio.
+    owner: String,
+    is_network: bool,
+    cpu: u32,
+    vector: Vector<'c>,
+}
+
+impl Source<'_> {
+    fn is_little(&self) -> bool {
+        match self.vector.basis {
+            Basis::SinceStart => self.vector.total < LITTLE,
+            Basis::Between(time) => time
+                .filter(|time| !time.is_zero())
+                .is_some_and(|time| (self.vector.total as f64) < LITTLE_RATE * time.as_secs_f64()),
+        }
+    }
+
+    /// Whether an affinity that was set since says that another CPU serves it by now.
+    fn is_elsewhere(&self) -> bool {
+        let affinity = self.vector.interrupt.affinity.as_ref().map(|seen| seen.get());
+        self.vector.basis == Basis::SinceStart
+            && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&self.cpu))
+    }
+}
+
+/// `cpu-shared`: one CPU serves the interrupts of several busy devices, a network card among them, while others serve none.
+pub(super) fn shared(case: &Case<'_>) -> Judgement {
+    if case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    let sources = sources(case);
+    let network = sources.iter().filter(|source| source.is_network);
+    let Some(most) = network.map(|source| source.vector.total).max() else {
+        return Judgement::lacks("cat /proc/interrupts");
+    };
+    let is_part = |source: &&Source<'_>, part: f64| source.vector.total as f64 >= part * most as f64;
+    let busy: Vec<&Source<'_>> = sources.iter().filter(|source| is_part(source, BUSY)).collect();
+    let mut by_cpu: BTreeMap<u32, Vec<&Source<'_>>> = BTreeMap::new();
+    for source in busy.iter().filter(|source| !source.is_elsewhere()) {
+        by_cpu.entry(source.cpu).or_default().push(source);
+    }
+    let is_shared = |together: &Vec<&Source<'_>>| {
+        let owners: BTreeSet<&str> = together.iter().map(|source| source.owner.as_str()).collect();
+        owners.len() > 1 && together.iter().any(|source| source.is_network)
+    };
+    let total = |together: &[&Source<'_>]| together.iter().map(|source| source.vector.total).sum::<u64>();
+    let shared = by_cpu.into_iter().filter(|(_, together)| is_shared(together));
+    let Some((cpu, _)) = shared.max_by_key(|(_, together)| total(together)) else { return Judgement::Clear };
+    let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
+    let free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
+    if free.is_empty() {
+        return Judgement::Clear;
+    }
+    let mut together: Vec<&Source<'_>> = sources
+        .iter()
+        .filter(|source| source.cpu == cpu && !source.is_elsewhere())
+        .filter(|source| is_part(source, if source.is_network { SEEN } else { BUSY }))
+        .collect();
+    together.sort_by_key(|source| std::cmp::Reverse(source.vector.total));
+    let second =
+        together.iter().find(|source| Some(&source.owner) != together.first().map(|first| &first.owner));
+    let is_little = second.is_none_or(|second| second.is_little());
+    let load = load::of(case, Some(cpu));
+    let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let mut owners: Vec<String> = Vec::new();
+    for source in &together {
+        if !owners.contains(&source.owner) {
+            owners.push(source.owner.clone());
+        }
+    }
+    let basis = together.first().map_or(Basis::SinceStart, |source| source.vector.basis);
+    let moved = together.iter().skip(1).map(|source| &source.vector);
+    let commands = vectors::one_each(moved, &free);
+    let remedy = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    found(severity, Fact::CpuShared { cpu, owners, free, since: since(basis) })
+        .says(is_little.then_some(Fact::SoFewInterrupts))
+        .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(MOST_QUOTES))
+        .load(&load)
+        .fix(remedy)
+        .into()
+}
+
+/// Interrupts of devices that one CPU each serves. Those between processors and of timers are no device's.
+fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
+    let devices: BTreeMap<&str, String> =
+        case.devices().map(|device| (device.interface.name.as_str(), device.word())).collect();
+    let source = |interrupt: &'c host::Interrupt| {
+        let is_numbered = interrupt.vector.bytes().all(|digit| digit.is_ascii_digit());
+        let action = interrupt.action.as_str();
+        if !is_numbered || action.is_empty() || action.starts_with("IPI") || action.contains("timer") {
+            return None;
+        }
+        let vector = Vector::of(case, interrupt)?;
+        let cpu = vector.cpu().filter(|_| vector.total >= enough(vector.basis))?;
+        let owner = interrupt.interface.as_deref().and_then(|name| devices.get(name));
+        let is_network = owner.is_some();
+        Some(Source { owner: owner.cloned().unwrap_or_else(|| action.to_owned()), is_network, cpu, vector })
+    };
+    let mut sources: Vec<Source<'c>> = case.snapshot().interrupts.iter().filter_map(source).collect();
+    // Where only some moved between the samples, the others are idle.
+    if sources.iter().any(|source| source.vector.basis != Basis::SinceStart) {
+        sources.retain(|source| source.vector.basis != Basis::SinceStart);
+    }
+    sources
+}
