@@ -93,6 +93,7 @@ pub enum Fact {
     BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
     // irq-one-cpu, irq-collision, irq-floating, cpu-shared, napi-thread
     VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, since: Since },
+    CpusFull { cpus: usize, idle: f64, work: f64 },
     NapiThread { thread: String, share: Option<f64>, if_cpus: Option<u32> },
     CpuShared { cpu: u32, owners: Vec<String>, free: Vec<u32>, since: Since },
     VectorsShare { cpu: u32, names: Vec<String>, free: Vec<u32> },
@@ -343,6 +344,7 @@ pub enum Effect {
     FreeCpuEach,
     FindCause,
     SpreadPolled,
+    LessWork,
     LargerInstance,
     Budget {
         known: bool,

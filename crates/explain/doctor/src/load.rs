@@ -94,6 +94,17 @@ impl Load {
     }
 }
 
+/// All CPUs, where receive work leaves none of them time: mean idle time and mean receive work, per cent.
+pub(crate) fn all_full(case: &Case<'_>) -> Option<(f64, f64)> {
+    let loads = &case.snapshot().cpus.load;
+    let is_all = case.snapshot().cpu_count().is_none_or(|count| loads.len() == count as usize);
+    let count = loads.len() as f64;
+    let mean = |of: fn(&host::Load) -> f64| loads.values().map(|load| of(&load.value)).sum::<f64>() / count;
+    let (idle, work) = (mean(|load| load.idle), mean(receiving));
+    let is_full = loads.len() > 1 && is_all && loads.values().all(|load| load.value.idle < ROOM);
+    (is_full && idle < FULL && work >= RECEIVING).then_some((idle, work))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -301,6 +301,10 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              them together again, not RSS.",
             over(*since, "since boot")
         ),
+        Fact::CpusFull { cpus, idle, work } => format!(
+            "All {cpus} CPUs are full: {work:.0} % of their time goes to interrupts and the system, {idle:.0} % is idle. Spreading helps no \
+             more; only less work for each packet does."
+        ),
         Fact::NapiThread { thread, share, if_cpus } => {
             let takes = match (share, if_cpus) {
                 (Some(share), _) => format!("takes {share:.0} % of a CPU"),
@@ -501,7 +505,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
 
         Fact::Insufficient { ids, of, commands, more } => {
             let rules = insufficient(ids, *of);
-            let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if *more > 0 { format!(" ({more} more: --json)") } else { String::new() };
             match commands.is_empty() {
                 true => rules,
                 false => format!("{rules} The output of these would help: {}{more}.", commands.join("; ")),

@@ -235,6 +235,12 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 .into(),
             "Unknown before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
         ),
+        Effect::LessWork => (
+            "less work for each packet: longer interrupt moderation, GRO where packets end here or are forwarded, fewer firewall rules and \
+             counters, no packet capture, a fast path of the system for forwarded flows"
+                .into(),
+            "More packets with the same CPUs; faster or more CPUs are the other way.",
+        ),
         Effect::SpreadPolled => (
             "RPS at the interface that this thread polls (on OpenWrt `uci set network.globals.packet_steering=1`), so that it keeps \
              the driver's work alone"

@@ -70,6 +70,7 @@ pub static RULES: &[Rule] = &[
     rule!("irq-floating", "poll", Device(interrupts::floating)),
     rule!("cpu-shared", "poll", Linux, Machine(sharing::shared)),
     rule!("softirq-one-cpu", "poll", Linux, Machine(softirq::one_cpu)),
+    rule!("cpus-full", "poll", Machine(softirq::all_full)),
     rule!("napi-thread", "poll", Linux, Machine(processes::napi_thread)),
     rule!("time-squeeze", "poll", Linux, Machine(softirq::time_squeeze)),
     rule!("rps-off", "steer", Linux, Device(spreading::rps_off)),
@@ -95,7 +96,38 @@ pub fn by_id(id: &str) -> Option<&'static Rule> {
 }
 
 /// Commands that the finding on a lack of data names.
-const NAMED: usize = 6;
+const NAMED: usize = 3;
+
+/// The outputs that these rules lack, each once, those first that most rules lack; without those that were tried and refused, and
+/// those that are in the text already and would say the same again.
+fn lacking_commands(case: &Case<'_>, lacking: &[&RuleRow]) -> Vec<String> {
+    let snapshot = case.snapshot();
+    let refused = |command: &str| snapshot.unread.iter().any(|unread| unread.what == command);
+    // Of the whole machine; of one interface the text may show another.
+    let is_read = |command: &str| {
+        let tool = command.strip_prefix("cat ").unwrap_or(command);
+        let tool = tool.split(" -b").next().unwrap_or(tool);
+        snapshot.read.contains_key(tool)
+    };
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for command in lacking.iter().flat_map(|row| &row.lacks).flat_map(|lacks| alone(lacks)) {
+        match counted.iter_mut().find(|(known, _)| known == command) {
+            Some((_, count)) => *count += 1,
+            None if refused(command) || is_read(command) => {}
+            None => counted.push((command.to_owned(), 1)),
+        }
+    }
+    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counted.into_iter().map(|(command, _)| command).collect()
+}
+
+/// The commands of a list: `ethtool -S IFACE, cat /proc/interrupts` are two, `ethtool -S eth0, twice` is one.
+fn alone(lacks: &str) -> Vec<&str> {
+    match lacks.split_once(", cat ") {
+        Some((first, _)) => vec![first, lacks.get(first.len() + 2..).unwrap_or_default()],
+        None => vec![lacks],
+    }
+}
 
 /// The finding that rules could not tell, where something was read at all, and the outputs that would let them.
 pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding> {
@@ -104,15 +136,8 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
     if lacking.is_empty() {
         return None;
     }
-    let mut commands: Vec<String> = Vec::new();
-    for command in lacking.iter().flat_map(|row| &row.lacks) {
-        if !commands.contains(command) {
-            commands.push(command.clone());
-        }
-    }
-    // What was tried and refused need not be run again.
     let snapshot = case.snapshot();
-    commands.retain(|command| !snapshot.unread.iter().any(|unread| unread.what == *command));
+    let mut commands = lacking_commands(case, &lacking);
     let more = commands.len().saturating_sub(NAMED);
     commands.truncate(NAMED);
     let ids = lacking.iter().map(|row| row.id).collect();

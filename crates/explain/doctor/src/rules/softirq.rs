@@ -1,4 +1,4 @@
-//! Receive work of the CPUs: `softirq-one-cpu`, `time-squeeze`.
+//! Receive work of the CPUs: `softirq-one-cpu`, `cpus-full`, `time-squeeze`.
 
 use crate::case::{enough, since};
 use crate::distribution::NEARLY_ALL;
@@ -69,6 +69,23 @@ pub(super) fn one_cpu(case: &Case<'_>) -> Judgement {
         Some(&cpu) if share >= NEARLY_ALL => busy_cpu(case, &work, (place, cpu), share, steered.as_ref()),
         _ => Judgement::Clear,
     }
+}
+
+/// `cpus-full`: receive work fills every CPU, so that there is nothing to spread to.
+pub(super) fn all_full(case: &Case<'_>) -> Judgement {
+    let loads = &case.snapshot().cpus.load;
+    if case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    if loads.len() < 2 {
+        return Judgement::lacks(case.by_system("top -b -n 1", "top -aSP", "top -b -1"));
+    }
+    let Some((idle, work)) = load::all_full(case) else { return Judgement::Clear };
+    let os = case.system().unwrap_or(host::System::Linux);
+    found(Severity::Critical, Fact::CpusFull { cpus: loads.len(), idle, work })
+        .quotes(loads.values().map(|load| &load.quote).take(MOST_QUOTES))
+        .fix([Remedy::new(os, Effect::LessWork, [""; 0])])
+        .into()
 }
 
 /// Without counters, the thread that takes over soft interrupts where they are too many says the same, but not that

@@ -228,3 +228,23 @@ fn what_a_clouds_host_does_not_let_through() {
         (&text(0).replace("exceeded: 10", "exceeded: 0"), id, CLEAR, &[]),
     ]);
 }
+
+/// FreeBSD's top, as `-P` prints it, of a router that is full, and of one that is not.
+#[test]
+fn where_all_cpus_are_full_nothing_is_to_be_spread() {
+    let id = "cpus-full";
+    let cpu = |number: u32, interrupt: f64, idle: f64| {
+        format!(
+            "CPU {number}:  0.0% user,  0.0% nice,  {:.1}% system, {interrupt:.1}% interrupt,  {idle:.1}% idle\n",
+            100.0 - interrupt - idle
+        )
+    };
+    let text = |last: String| cpu(0, 97.3, 0.0) + &cpu(1, 93.3, 0.7) + &cpu(2, 63.8, 7.4) + &last;
+    let full = text(cpu(3, 55.0, 11.4));
+    all_answer(&[
+        (&full, id, GRAVE, &["cpus: 4", "offers LessWork"]),
+        (&text(cpu(3, 20.0, 79.0)), id, CLEAR, &[]),
+        (&cpu(0, 97.0, 1.0), id, LACKS, &["top -aSP"]),
+    ]);
+    assert!(report(&full).rules.iter().flat_map(|row| &row.lacks).all(|command| !command.contains("/proc/")));
+}

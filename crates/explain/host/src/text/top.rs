@@ -7,8 +7,8 @@
 //! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
-use super::{Line, Outcome, Section, Tool, note_load};
-use crate::{Load, Snapshot};
+use super::{Line, Outcome, Section, Tool, note_load, sysctl_machine};
+use crate::{Load, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
     name: "top",
@@ -30,6 +30,9 @@ impl Section for Screen {
         let text = line.trimmed();
         match load_of(text) {
             Some((Cpu::One(cpu), load)) => {
+                if text.starts_with("CPU ") && text.contains("% interrupt") {
+                    sysctl_machine::infer(snapshot, System::FreeBsd, &line.quote());
+                }
                 note_load(cpu, line.fact(load), snapshot);
                 return Outcome::Taken;
             }
