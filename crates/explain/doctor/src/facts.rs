@@ -80,6 +80,7 @@ pub enum Fact {
     SmallRing { entries: u32, most: u32 },
     Hung { interface: Option<String>, reset: bool, times: u64 },
     Allowance { counter: String, count: u64, share: Option<f64>, since: Since },
+    TransmitStalled { queue: String },
     TransmitHung { interface: Option<String>, times: u64 },
     Stuck { counter: String, lost: u64 },
     Wrapped { counters: usize, of: usize },

@@ -253,6 +253,10 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             over(*since, "since boot"),
             share.map_or(String::new(), |share| format!(", {} of those received", percent(share)))
         ),
+        Fact::TransmitStalled { queue } => format!(
+            "The transmit ring {queue} of {name} is stalled: frames wait in it, and the driver does not send them. Programs then get \
+             \"No buffer space available\". It is a fault of the driver or the device, unless the next look shows another state."
+        ),
         Fact::TransmitHung { interface, times } => format!(
             "{} did not send what it was given and was reset, {} by the log: a fault of the driver or the device, not of receive queues.\n\
              What was in its rings is lost each time.",

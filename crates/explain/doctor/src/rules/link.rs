@@ -71,7 +71,26 @@ pub(super) fn transmit_hang(case: &Case<'_>) -> Judgement {
         interface: line.interface.clone(),
         times: line.times,
     });
-    Judgement::of(hung, lacks_log(case))
+    let stalled = stalled(case);
+    let lacks = if stalled.is_empty() { lacks_log(case) } else { Vec::new() };
+    Judgement::of(hung.into_iter().chain(stalled).collect(), lacks)
+}
+
+/// Transmit rings of FreeBSD's iflib that nobody empties: descriptors wait, and the ring's state is STALLED
+/// (`state_to_str`, sys/net/mp_ring.c, by `dev.igc.0.iflib.txq0.ring_state`). At one moment that may pass.
+fn stalled(case: &Case<'_>) -> Vec<Finding> {
+    let rings = case.snapshot().sysctls.iter().filter_map(|(name, value)| {
+        let ring = name.strip_prefix("dev.")?.strip_suffix(".ring_state")?;
+        let mut words = ring.split('.');
+        let interface = format!("{}{}", words.next()?, words.next()?);
+        let is_stalled = value.get().split_whitespace().any(|word| word == "STALLED");
+        is_stalled.then(|| (interface, words.last().unwrap_or_default().to_owned(), value.quote()))
+    });
+    let finding = |(interface, queue, quote)| {
+        let finding = found(Severity::Warning, Fact::TransmitStalled { queue }).quotes([quote]);
+        restart(case, finding, Some(interface).as_deref()).possible_if(true)
+    };
+    rings.map(finding).collect()
 }
 
 /// A finding for each line of the log about these topics.

@@ -214,6 +214,26 @@ fn a_thread_that_polls_is_full_or_not() {
 }
 
 #[test]
+fn a_transmit_ring_that_is_not_emptied() {
+    let ring = |state: &str| {
+        format!(
+            "dev.igc.0.iflib.txq0.ring_state: pidx_head: 1590 pidx_tail: 1590 cidx: 1592 state: {state}\n\
+             ping: sendto: No buffer space available\n"
+        )
+    };
+    let id = "transmit-hang";
+    all_answer(&[
+        (
+            &ring("STALLED"),
+            id,
+            MAYBE,
+            &["=on igc0", "queue: \"txq0\"", "=FreeBsd: ifconfig igc0 down && ifconfig igc0 up"],
+        ),
+        (&ring("IDLE"), id, LACKS, &["dmesg"]),
+    ]);
+}
+
+#[test]
 fn what_a_clouds_host_does_not_let_through() {
     let id = "cloud-allowance";
     let text = |pps: u64| {
