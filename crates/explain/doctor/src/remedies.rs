@@ -5,7 +5,7 @@ use crate::device::{self, Device};
 use crate::facts::{Effect, Forecast};
 use crate::finding::Remedy;
 use crate::modelled::{self, By};
-use crate::rules::netisr;
+use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
 use host::{System, Xdp};
 use kernel::cpu::CpuSet;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 const ONE_FLOW: f64 = 1.3;
 
 /// CPUs to which the work of a queue can go: all but the one that serves it; those of its NUMA node where there
-/// are any. Empty where the CPUs are not known or there is one.
+/// are any, and among them those that serve no other busy device. Empty where the CPUs are not known or there is one.
 fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     let free =
         |cpus: &[u32]| -> Vec<u32> { cpus.iter().copied().filter(|cpu| Some(*cpu) != serving).collect() };
@@ -27,6 +27,11 @@ fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     });
     let mut cpus = node.filter(|node| !node.is_empty()).unwrap_or_else(|| free(&all));
     cpus.sort_unstable();
+    let taken = sharing::busy_cpus(case);
+    let idle: Vec<u32> = cpus.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+    if !idle.is_empty() {
+        cpus = idle;
+    }
     if all.len() < 2 { Vec::new() } else { cpus }
 }
 

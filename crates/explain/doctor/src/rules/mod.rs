@@ -11,7 +11,7 @@ mod processes;
 mod queues;
 mod reta;
 mod ring;
-mod sharing;
+pub(crate) mod sharing;
 mod softirq;
 mod spreading;
 mod tags;

@@ -53,10 +53,7 @@ pub(super) fn shared(case: &Case<'_>) -> Judgement {
         return Judgement::DoesNotApply;
     }
     let sources = sources(case);
-    let network = sources.iter().filter(|source| source.is_network);
-    let Some(most) = network.map(|source| source.vector.total).max() else {
-        return Judgement::lacks("cat /proc/interrupts");
-    };
+    let Some(most) = busiest(&sources) else { return Judgement::lacks("cat /proc/interrupts") };
     let is_part = |source: &&Source<'_>, part: f64| source.vector.total as f64 >= part * most as f64;
     let busy: Vec<&Source<'_>> = sources.iter().filter(|source| is_part(source, BUSY)).collect();
     let mut by_cpu: BTreeMap<u32, Vec<&Source<'_>>> = BTreeMap::new();
@@ -102,6 +99,19 @@ pub(super) fn shared(case: &Case<'_>) -> Judgement {
         .load(&load)
         .fix(remedy)
         .into()
+}
+
+/// Most interrupts of a network device; `None`: there is none.
+fn busiest(sources: &[Source<'_>]) -> Option<u64> {
+    sources.iter().filter(|source| source.is_network).map(|source| source.vector.total).max()
+}
+
+/// CPUs that serve a busy device, whatever it is.
+pub(crate) fn busy_cpus(case: &Case<'_>) -> BTreeSet<u32> {
+    let sources = sources(case);
+    let least = busiest(&sources).map_or(f64::INFINITY, |most| BUSY * most as f64);
+    let busy = sources.iter().filter(|source| source.vector.total as f64 >= least && !source.is_elsewhere());
+    busy.map(|source| source.cpu).collect()
 }
 
 /// Interrupts of devices that one CPU each serves. Those between processors and of timers are no device's.

@@ -222,3 +222,12 @@ fn one_vector_of_several_is_used() {
     };
     all_answer(&[(&rows(0), "one-queue-hot", MAYBE, &["of: 8"]), (&rows(12), "one-queue-hot", LACKS, &[])]);
 }
+
+/// A USB adapter's interrupt is its controller's, and its CPU has no time for the frames of another device.
+#[test]
+fn rps_leaves_out_cpus_that_serve_busy_devices() {
+    let text = "           CPU0       CPU1       CPU2       CPU3\n 11:      53449     171813     129595      87823     GICv2  30 Level     arch_timer\n \
+                24:          0    1417932          0          0     GICv2  56 Level     eth0\n \
+                25:        334          0          0    4422194     GICv2  99 Level     xhci-hcd:usb1\n";
+    answers(text, "single-queue", CALM, &["=Linux: echo 5 > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+}
