@@ -84,7 +84,7 @@ fn stalled(case: &Case<'_>) -> Vec<Finding> {
         let mut words = ring.split('.');
         let interface = format!("{}{}", words.next()?, words.next()?);
         let is_stalled = value.get().split_whitespace().any(|word| word == "STALLED");
-        is_stalled.then(|| (interface, words.last().unwrap_or_default().to_owned(), value.quote()))
+        is_stalled.then(|| (interface, words.next_back().unwrap_or_default().to_owned(), value.quote()))
     });
     let finding = |(interface, queue, quote)| {
         let finding = found(Severity::Warning, Fact::TransmitStalled { queue }).quotes([quote]);
