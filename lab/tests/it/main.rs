@@ -88,12 +88,17 @@ fn fresh(guest: &Guest) -> Result<()> {
     vectors(guest, "wan")
 }
 
-/// Each queue's vector to the CPU of the same number. They are new after whatever sets the adapter up.
+/// Each queue's vector to the CPU of the same number. They are new after whatever sets the adapter up. One moves with its next
+/// interrupt (`irq_move_irq()`), of which the drivers' watchdogs cause one each two seconds; until then a burst would be
+/// polled on its former CPU to its end.
 fn vectors(guest: &Guest, nic: &str) -> Result<()> {
     guest
         .sh(&format!(
             "for file in /proc/irq/*/{nic} /proc/irq/*/{nic}-*; do queue=${{file##*-}}; \
-             case $queue in [0-9]) ;; *) queue=0;; esac; echo $queue >${{file%/*}}/smp_affinity_list; done"
+             case $queue in [0-9]) ;; *) queue=0;; esac; echo $queue >${{file%/*}}/smp_affinity_list || continue; \
+             case $file in *-rx-[0-9]|*-TxRx-[0-9]) ;; *) continue;; esac; left=600; \
+             until [ \"$(cat ${{file%/*}}/effective_affinity_list)\" = $queue ]; do \
+             left=$((left - 1)); [ $left -gt 0 ] || {{ echo $file does not move; exit 1; }}; sleep 0.1; done; done"
         ))
         .map(drop)
 }
