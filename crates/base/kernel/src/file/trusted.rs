@@ -21,11 +21,15 @@ const STICKY: u32 = 0o1000;
 pub enum TrustError {
     #[error("cannot look at {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("user {owner} owns {path} and could change what runs as user {own}: `chown {own} {path}`, or name a file elsewhere", path = path.display())]
+    #[error(
+        "user {owner} owns {path} and could change what runs as user {own}: name a file where that user alone can write, such as below \
+         /etc",
+        path = path.display()
+    )]
     Owner { path: PathBuf, owner: u32, own: u32 },
     #[error(
         "others than its owner can write to {path} (mode {mode:04o}), and so could change what runs as user {own}: `chmod go-w {path}`, \
-         or name a file elsewhere",
+         or name a file where that user alone can write",
         path = path.display()
     )]
     Writable { path: PathBuf, mode: u32, own: u32 },
@@ -81,7 +85,8 @@ pub fn expect_trusted(path: &Path) -> Result<(), TrustError> {
 
 struct Trust {
     own: u32,
-    group: u32,
+    /// The own group, and that of who became root by sudo(8).
+    groups: [Option<u32>; 2],
     /// Root, or who is shown in its place in a user namespace that has no root.
     root: u32,
     /// Who became root by sudo(8).
@@ -91,12 +96,12 @@ struct Trust {
 impl Trust {
     fn new() -> io::Result<Trust> {
         let own = rustix::process::geteuid();
-        let before = std::env::var("SUDO_UID").ok().filter(|_| own.is_root());
+        let before = |variable: &str| std::env::var(variable).ok().filter(|_| own.is_root())?.parse().ok();
         Ok(Trust {
             own: own.as_raw(),
-            group: rustix::process::getegid().as_raw(),
+            groups: [Some(rustix::process::getegid().as_raw()), before("SUDO_GID")],
             root: fs::metadata("/")?.uid(),
-            before: before.and_then(|user| user.parse().ok()),
+            before: before("SUDO_UID"),
         })
     }
 
@@ -106,8 +111,8 @@ impl Trust {
             return Err(TrustError::Owner { path: path.to_owned(), owner, own });
         }
         let mode = metadata.mode() & 0o7777;
-        let by_group =
-            mode & 0o020 != 0 && metadata.gid() >= FIRST_GROUP_OF_USERS && metadata.gid() != self.group;
+        let is_users = metadata.gid() >= FIRST_GROUP_OF_USERS && !self.groups.contains(&Some(metadata.gid()));
+        let by_group = mode & 0o020 != 0 && is_users;
         let is_writable = match metadata.file_type() {
             // Nobody replaces what another one has there.
             kind if kind.is_dir() && mode & STICKY != 0 => false,

@@ -49,7 +49,7 @@ fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
         (&["--up-script", &theirs], 2, "user 12345 owns "),
         (&["--down-script", &writable, "--dry-run"], 2, "(mode 0722)"),
         (&["--config", &theirs], 2, "user 12345 owns "),
-        (&["--log", &theirs, "--daemon"], 2, "elsewhere\n"),
+        (&["--log", &theirs, "--daemon"], 2, "below /etc\n"),
     ] {
         line.start_to_connect("alice", more).ended().ends(expected).says(reason);
     }

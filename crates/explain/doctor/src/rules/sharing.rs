@@ -3,11 +3,12 @@
 use crate::Case;
 use crate::case::{enough, since};
 use crate::facts::{Effect, Fact};
-use crate::finding::{Remedy, Severity, found};
+use crate::finding::{Finding, Remedy, Severity, found};
 use crate::load;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
 use host::Basis;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of the busiest network device's interrupts from which a source takes part of a CPU that counts.
@@ -54,51 +55,56 @@ pub(super) fn shared(case: &Case<'_>) -> Judgement {
     }
     let sources = sources(case);
     let Some(most) = busiest(&sources) else { return Judgement::lacks("cat /proc/interrupts") };
-    let is_part = |source: &&Source<'_>, part: f64| source.vector.total as f64 >= part * most as f64;
+    let is_part = |source: &Source<'_>, part: f64| source.vector.total as f64 >= part * most as f64;
     let busy: Vec<&Source<'_>> = sources.iter().filter(|source| is_part(source, BUSY)).collect();
+    let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
+    let free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
+    let Some(cpu) = shared_cpu(&busy).filter(|_| !free.is_empty()) else { return Judgement::Clear };
+    let least = |source: &Source<'_>| if source.is_network { SEEN } else { BUSY };
+    let mut together: Vec<&Source<'_>> = sources
+        .iter()
+        .filter(|source| source.cpu == cpu && !source.is_elsewhere() && is_part(source, least(source)))
+        .collect();
+    together.sort_by_key(|source| Reverse(source.vector.total));
+    finding(case, cpu, &together, free).into()
+}
+
+/// The CPU that serves several of these devices, a network card among them, and of several the one with the most interrupts.
+fn shared_cpu(busy: &[&Source<'_>]) -> Option<u32> {
     let mut by_cpu: BTreeMap<u32, Vec<&Source<'_>>> = BTreeMap::new();
     for source in busy.iter().filter(|source| !source.is_elsewhere()) {
         by_cpu.entry(source.cpu).or_default().push(source);
     }
-    let is_shared = |together: &Vec<&Source<'_>>| {
+    let is_shared = |together: &[&Source<'_>]| {
         let owners: BTreeSet<&str> = together.iter().map(|source| source.owner.as_str()).collect();
         owners.len() > 1 && together.iter().any(|source| source.is_network)
     };
     let total = |together: &[&Source<'_>]| together.iter().map(|source| source.vector.total).sum::<u64>();
     let shared = by_cpu.into_iter().filter(|(_, together)| is_shared(together));
-    let Some((cpu, _)) = shared.max_by_key(|(_, together)| total(together)) else { return Judgement::Clear };
-    let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
-    let free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
-    if free.is_empty() {
-        return Judgement::Clear;
-    }
-    let mut together: Vec<&Source<'_>> = sources
-        .iter()
-        .filter(|source| source.cpu == cpu && !source.is_elsewhere())
-        .filter(|source| is_part(source, if source.is_network { SEEN } else { BUSY }))
-        .collect();
-    together.sort_by_key(|source| std::cmp::Reverse(source.vector.total));
-    let second =
-        together.iter().find(|source| Some(&source.owner) != together.first().map(|first| &first.owner));
-    let is_little = second.is_none_or(|second| second.is_little());
-    let load = load::of(case, Some(cpu));
-    let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
+    shared.max_by_key(|(_, together)| total(together)).map(|(cpu, _)| cpu)
+}
+
+/// What is said of the sources that share a CPU, the busiest first.
+fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) -> Finding {
     let mut owners: Vec<String> = Vec::new();
-    for source in &together {
+    for source in together {
         if !owners.contains(&source.owner) {
             owners.push(source.owner.clone());
         }
     }
-    let basis = together.first().map_or(Basis::SinceStart, |source| source.vector.basis);
+    let second = together.iter().find(|source| owners.first() != Some(&source.owner));
+    let is_little = second.is_none_or(|second| second.is_little());
+    let load = load::of(case, Some(cpu));
+    let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let since = since(together.first().map_or(Basis::SinceStart, |source| source.vector.basis));
     let moved = together.iter().skip(1).map(|source| &source.vector);
     let commands = vectors::one_each(moved, &free);
     let remedy = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
-    found(severity, Fact::CpuShared { cpu, owners, free, since: since(basis) })
+    found(severity, Fact::CpuShared { cpu, owners, free, since })
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(MOST_QUOTES))
         .load(&load)
         .fix(remedy)
-        .into()
 }
 
 /// Most interrupts of a network device; `None`: there is none.

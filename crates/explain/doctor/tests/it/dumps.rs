@@ -99,6 +99,38 @@ static EXPECTED: &[Expected] = &[
         &["rss_case_studies/advanced-rss-configuration-rss-hash-fields.txt"],
         &[("udp-two-tuple", Some("ixgbe0"), "")],
     ),
+    // Forums and issue trackers.
+    limited(&["pastes/01.txt"], LIMITED, &[("cpu-shared", None, "eth0")]),
+    limited(
+        &["pastes/03.txt"],
+        LIMITED,
+        &[("cpu-shared", None, "eth2-0"), ("one-queue-hot", Some("eth2"), "eth2-0")],
+    ),
+    calm(&["pastes/05.txt"], &[("single-queue", Some("eth0"), "eth0")]),
+    limited(&["pastes/06.txt"], LIMITED, &[("cpu-shared", None, "mt7615e")]),
+    limited(&["pastes/08.txt"], EITHER, &[("napi-thread", None, "napi/mtk_eth-6")]),
+    limited(&["pastes/09.txt"], EITHER, &[("softirq-one-cpu", None, "ksoftirqd/0")]),
+    limited(&["pastes/10.txt"], LIMITED, &[("cpus-full", None, "97.3% interrupt")]),
+    limited(&["pastes/12.txt"], EITHER, &[("softirq-one-cpu", None, "ksoftirqd/10")]),
+    limited(&["pastes/14.txt"], LIMITED, &[("transmit-hang", Some("eth0"), "NETDEV WATCHDOG")]),
+    limited(&["pastes/15.txt"], LIMITED, &[("ring-overflow", None, "rx_drops_no_frags")]),
+    limited(&["pastes/16.txt"], EITHER, &[("transmit-hang", Some("igc0"), "STALLED")]),
+    calm(&["pastes/18.txt"], &[]),
+    calm(&["pastes/20.txt"], &[]),
+    calm(&["pastes/21.txt"], &[]),
+    limited(&["pastes/23.txt"], LIMITED, &[("interface-wedged", Some("eth0"), "queue_0_rx_page_alloc_fail")]),
+    limited(&["pastes/24.txt"], LIMITED, &[("transmit-hang", Some("eth0"), "wasn't completed")]),
+    calm(&["pastes/25.txt"], &[]),
+    calm(&["pastes/27.txt"], &[]),
+    // Reduced to what matters.
+    limited(&["small/ena_pps.txt"], LIMITED, &[("cloud-allowance", None, "pps_allowance_exceeded")]),
+    limited(&["small/ena_reset.txt"], LIMITED, &[("transmit-hang", Some("eth0"), "lost tx completions")]),
+    calm(&["small/mt7622_txrx.txt"], &[]),
+    limited(&["small/napi4.txt"], LIMITED, &[("napi-thread", None, "napi/mtk_eth-6")]),
+    limited(&["small/plic_header.txt"], LIMITED, &[("cpu-shared", None, "eth1")]),
+    limited(&["small/r8125_hdr.txt"], EITHER, &[("one-queue-hot", Some("eth2"), "eth2-0")]),
+    limited(&["small/two_nics_one_cpu.txt"], LIMITED, &[("cpu-shared", None, "eth0")]),
+    limited(&["small/wd_one_event.txt"], LIMITED, &[("transmit-hang", Some("eth0"), "NETDEV WATCHDOG")]),
 ];
 
 fn diagnosed(folder: &Path, files: &[&str]) -> Report {
