@@ -345,6 +345,7 @@ pub enum Effect {
     FreeCpuEach,
     FindCause,
     SpreadPolled,
+    RpsAtEach,
     LessWork,
     LargerInstance,
     Budget {

@@ -241,6 +241,12 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 .into(),
             "More packets with the same CPUs; faster or more CPUs are the other way.",
         ),
+        Effect::RpsAtEach => (
+            "RPS at these interfaces, `echo MASK > /sys/class/net/IFACE/queues/rx-0/rps_cpus` (on OpenWrt `uci set \
+             network.globals.packet_steering=1`): the kernel refuses an affinity of interrupts that are each CPU's own"
+                .into(),
+            "The work of the stack moves to other CPUs; what the driver does for each packet stays.",
+        ),
         Effect::SpreadPolled => (
             "RPS at the interface that this thread polls (on OpenWrt `uci set network.globals.packet_steering=1`), so that it keeps \
              the driver's work alone"

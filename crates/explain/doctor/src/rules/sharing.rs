@@ -18,6 +18,9 @@ const SEEN: f64 = 0.001;
 /// Interrupts since boot, and a second, below which a source costs its CPU nothing.
 const LITTLE: u64 = 1_000_000;
 const LITTLE_RATE: f64 = 500.0;
+/// The driver whose interrupts are each CPU's own, and have no affinity (`request_percpu_irq()`,
+/// drivers/net/ethernet/marvell/mvneta.c).
+const PER_CPU: &str = "mvneta";
 /// Lines of evidence.
 const MOST_QUOTES: usize = 8;
 
@@ -97,14 +100,16 @@ fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) 
     let load = load::of(case, Some(cpu));
     let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
     let since = since(together.first().map_or(Basis::SinceStart, |source| source.vector.basis));
-    let moved = together.iter().skip(1).map(|source| &source.vector);
-    let commands = vectors::one_each(moved, &free);
-    let remedy = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    let (fixed, moved): (Vec<&Source<'_>>, Vec<&Source<'_>>) =
+        together.iter().skip(1).partition(|source| source.vector.interrupt.action == PER_CPU);
+    let commands = vectors::one_each(moved.into_iter().map(|source| &source.vector), &free);
+    let affinity = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    let rps = (!fixed.is_empty()).then(|| Remedy::linux(Effect::RpsAtEach, [""; 0]));
     found(severity, Fact::CpuShared { cpu, owners, free, since })
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(MOST_QUOTES))
         .load(&load)
-        .fix(remedy)
+        .fix(affinity.into_iter().chain(rps))
 }
 
 /// Most interrupts of a network device; `None`: there is none.
@@ -132,9 +137,10 @@ fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
         }
         let vector = Vector::of(case, interrupt)?;
         let cpu = vector.cpu().filter(|_| vector.total >= enough(vector.basis))?;
-        let owner = interrupt.interface.as_deref().and_then(|name| devices.get(name));
+        let owner = interrupt.interface.as_deref().and_then(|name| devices.get(name).cloned());
+        let owner = owner.or_else(|| interrupt.on_chip_device());
         let is_network = owner.is_some();
-        Some(Source { owner: owner.cloned().unwrap_or_else(|| action.to_owned()), is_network, cpu, vector })
+        Some(Source { owner: owner.unwrap_or_else(|| action.to_owned()), is_network, cpu, vector })
     };
     let mut sources: Vec<Source<'c>> = case.snapshot().interrupts.iter().filter_map(source).collect();
     // Where only some moved between the samples, the others are idle.

@@ -81,7 +81,7 @@ fn interrupts(snapshot: &mut Snapshot, kept: &Kept) {
 /// The vectors of a system on a chip's Ethernet device (`1e100000.ethernet`) belong to the only Ethernet interface
 /// where the text shows one device and one interface, and to the unnamed interface where it shows no interface.
 fn on_chip(snapshot: &mut Snapshot) {
-    let device = |interrupt: &Interrupt| vector_name::platform_device(&interrupt.action, &interrupt.vector);
+    let device = Interrupt::on_chip_device;
     let devices: BTreeSet<String> = snapshot.interrupts.iter().filter_map(device).collect();
     if devices.len() != 1 {
         return;

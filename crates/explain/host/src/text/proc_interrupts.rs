@@ -129,10 +129,17 @@ impl Table {
     /// A line that a terminal broke: the rest of the counts, or of the name.
     fn continuation(&mut self, text: &str) -> Outcome {
         let columns = self.cpus.len();
-        let Some(row) = self.row.as_mut().filter(|row| row.counts.len() < columns && row.rest.is_empty())
-        else {
+        let Some(row) = self.row.as_mut() else { return Outcome::Over };
+        // The handler's name alone.
+        let is_nameless = || description(&row.rest).is_some_and(|(_, _, actions)| actions.is_empty());
+        if row.counts.len() == columns && is_nameless() && !text.contains(char::is_whitespace) {
+            row.rest.push(' ');
+            row.rest.push_str(text);
+            return Outcome::Taken;
+        }
+        if row.counts.len() >= columns || !row.rest.is_empty() {
             return Outcome::Over;
-        };
+        }
         let (more, rest) = counts(text, columns - row.counts.len());
         if more.is_empty() {
             return Outcome::Over;
@@ -341,8 +348,8 @@ fn action(rest: &str) -> &str {
     }
 }
 
-/// Words of a chip's name, at most (`MIPS GIC Local`; the name of a GPIO bank).
-const CHIP_WORDS: usize = 3;
+/// Words of a chip's name, at most (`BRCM STB PCIe MSI`; the name of a GPIO bank).
+const CHIP_WORDS: usize = 5;
 
 /// Chip, hardware number with the trigger that old kernels join to it, and handlers, of what stands behind the counts. The number
 /// is the first word that is one, behind the words of the chip.

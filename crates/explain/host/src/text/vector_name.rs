@@ -8,6 +8,7 @@
 //! `c080000.ethernet:rxq0` (essedma of ipq40xx), `1e100000.ethernet` (mtk_eth_soc), `xrx200_net_rx`, `mvneta`.
 
 use super::command::is_interface;
+use crate::Interrupt;
 
 /// What a vector's name tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +75,7 @@ fn single(name: &str) -> VectorName {
     {
         return VectorName::of(interface, Some(queue), Some(true));
     }
-    if let Some(vector) = of_queue(name) {
+    if let Some(vector) = of_queue(name).or_else(|| of_channel(name)) {
         return vector;
     }
     if let Some((interface, word)) = name.rsplit_once(['-', ':'])
@@ -157,6 +158,14 @@ fn of_queue(name: &str) -> Option<VectorName> {
     queue.map(|queue| VectorName::of(interface, Some(queue), Some(true)))
 }
 
+/// `eth0:ch0:rx_be`, `eth0:ch18:tx_be`, `eth0:ch24:emac` (ravb of R-Car): the first channels are receive queues, in their order.
+fn of_channel(name: &str) -> Option<VectorName> {
+    let (interface, channel) = name.split_once(":ch").filter(|(name, _)| looks_like_interface(name))?;
+    let (number, what) = channel.split_once(':')?;
+    let receives = what.starts_with("rx");
+    Some(VectorName::of(interface, number.parse().ok().filter(|_| receives), Some(receives)))
+}
+
 /// The device and the ring in `c080000.ethernet:rxq0`.
 fn platform(name: &str) -> Option<(&str, &str)> {
     let (device, ring) = name.split_once(':')?;
@@ -173,13 +182,21 @@ fn is_platform_address(name: &str) -> bool {
 
 /// The Ethernet device of a system on a chip in a vector's name that knows no interface. Vectors of one device
 /// share it; `vector` tells apart devices whose vectors have only the driver's name.
-pub(super) fn platform_device(action: &str, vector: &str) -> Option<String> {
+fn platform_device(action: &str, vector: &str) -> Option<String> {
     let name = action.trim();
     let device = platform(name).map_or(name, |(device, _)| device);
     match device {
         "xrx200_net_rx" | "xrx200_net_tx" => Some("xrx200_net".to_owned()),
         "mvneta" => Some(format!("mvneta {vector}")),
         device => is_platform_address(device).then(|| device.to_owned()),
+    }
+}
+
+impl Interrupt {
+    /// The Ethernet device of a system on a chip that it serves, by its name, which knows no interface: `1e100000.ethernet`,
+    /// `mvneta 36`.
+    pub fn on_chip_device(&self) -> Option<String> {
+        platform_device(&self.action, &self.vector)
     }
 }
 
@@ -276,6 +293,8 @@ mod tests {
             // tests/server-info-show.tests/2xE5-2687W.2xQLogic.L3_manual.
             ("eth0-tx-0-rx-3", "eth0", 3, both),
             ("eth1-rx-2", "eth1", 2, both),
+            // drivers/net/ethernet/renesas/ravb_main.c.
+            ("eth0:ch0:rx_be", "eth0", 0, both),
             // Chelsio's own driver, as in github.com/Irqbalance/irqbalance issue 202.
             ("enp5s0f4d1 (queue 11)", "enp5s0f4d1", 11, both),
         ] {

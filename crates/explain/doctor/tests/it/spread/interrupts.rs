@@ -174,6 +174,8 @@ fn devices_that_share_a_cpu() {
                  14:          0    9718161          0          0  MIPS GIC  68  IPI resched\n \
                  23:   11584496          0          0          0  MIPS GIC  10  1e100000.ethernet\n \
                  26:    3501910          0          0          0  MIPS GIC  11  mt7615e\n";
+    let mvneta = " 36: 88123456 0 0 0 armada_370_xp_irq 8 Level mvneta\n 37: 71234567 0 0 0 armada_370_xp_irq 10 Level mvneta\n";
+    let usb = "189:   22345678          0     GICv2 189 Level     eth0\n 62:   12345678          0  BRCM STB PCIe MSI 524288 Edge      xhci_hcd\n";
     let set = "$ cat /proc/irq/28/smp_affinity_list\n0\n";
     let moved = "=Linux: echo 0 > /proc/irq/28/smp_affinity_list";
     all_answer(&[
@@ -193,6 +195,8 @@ fn devices_that_share_a_cpu() {
             &["owners: [\"eth0\", \"eth1\"]", "=Linux: echo 1 > /proc/irq/27/smp_affinity_list"],
         ),
         (radio, id, LIMITS, &["mt7615e", "free: [1, 2, 3]"]),
+        (mvneta, id, LIMITS, &["mvneta 36", "offers RpsAtEach", "=Linux: "]),
+        (usb, id, LIMITS, &["owners: [\"eth0\", \"xhci_hcd\"]"]),
         (&one_each("eth0"), id, CLEAR, &[]),
         (&queues("eth0", &[5, 5]), id, LACKS, &["cat /proc/interrupts"]),
     ]);
