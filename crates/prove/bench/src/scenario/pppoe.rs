@@ -148,8 +148,12 @@ fn round_trip(from: &Namespace, to: &str, tools: &Tools<'_>) -> Result<f64, Erro
         output(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), Duration::ZERO, tools.stop)
     };
     ping(FIRST)?;
-    mean_of(&String::from_utf8_lossy(&ping(PINGS)?))
-        .ok_or_else(|| Error::Failed(format!("ping: no answer from {to}")))
+    let said = ping(PINGS)?;
+    let said = String::from_utf8_lossy(&said);
+    mean_of(&said).ok_or_else(|| {
+        let counted = said.lines().find(|line| line.contains("transmitted")).unwrap_or("it counted nothing");
+        Error::Failed(format!("ping: no answer from {to}: {counted}"))
+    })
 }
 
 /// Of `rtt min/avg/max/mdev = 0.022/0.026/0.120/0.009 ms`, in seconds.
