@@ -7,6 +7,15 @@ use crate::rule::Judgement;
 use host::{Basis, Interrupt, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Lines of evidence.
+pub(crate) const MOST_QUOTES: usize = 8;
+
+/// Interrupts since boot that are a few minutes of a busy line, at some thousand a second.
+const LITTLE: u64 = 1_000_000;
+
+/// Interrupts a second that any CPU serves by the way.
+const LITTLE_RATE: f64 = 500.0;
+
 /// A receive vector with what it counted.
 pub(crate) struct Vector<'a> {
     pub interrupt: &'a Interrupt,
@@ -39,6 +48,13 @@ impl<'a> Vector<'a> {
         let cpus: Option<Vec<u32>> = interrupt.counts.keys().copied().collect();
         let by_cpu: BTreeMap<u32, u64> = cpus?.into_iter().zip(shares.counts.iter().copied()).collect();
         Some(Vector { interrupt, by_cpu, total: shares.total(), basis: shares.basis })
+    }
+
+    /// Whether an affinity that was read says that another CPU serves it by now: the counts are then history.
+    pub(crate) fn is_elsewhere(&self, cpu: u32) -> bool {
+        let affinity = self.interrupt.affinity.as_ref().map(|seen| seen.get());
+        self.basis == Basis::SinceStart
+            && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&cpu))
     }
 
     pub(crate) fn cpu(&self) -> Option<u32> {
@@ -156,6 +172,16 @@ fn are_shown(device: &Device<'_>) -> bool {
 
 pub(crate) fn total(vectors: &[Vector<'_>]) -> u64 {
     vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add)
+}
+
+/// Whether so many interrupts limit nothing.
+pub(crate) fn is_little(basis: Basis, total: u64) -> bool {
+    match basis {
+        Basis::Between(time) => time
+            .filter(|time| !time.is_zero())
+            .is_some_and(|time| (total as f64) < LITTLE_RATE * time.as_secs_f64()),
+        Basis::SinceStart => total < LITTLE,
+    }
 }
 
 /// Commands that give each vector a CPU of its own, in turn over `cpus`.

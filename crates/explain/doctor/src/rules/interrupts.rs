@@ -15,14 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// affinities were set.
 const ALL: f64 = 0.95;
 
-const MOST_QUOTES: usize = 8;
-
-/// Interrupts since boot that are a few minutes of a busy line, at some thousand a second.
-const LITTLE: u64 = 1_000_000;
-
-/// Interrupts a second that any CPU serves by the way.
-const LITTLE_RATE: f64 = 500.0;
-
 /// Part of a vector's interrupts that a second CPU must have for the vector to move.
 const SECOND: f64 = 0.1;
 
@@ -48,12 +40,7 @@ fn only_cpu(device: &Device<'_>, vectors: &[Vector<'_>]) -> Option<u32> {
 
 /// Whether affinities that were read say that each vector has another CPU by now: the counts are then history.
 fn is_fixed(vectors: &[Vector<'_>], cpu: u32) -> bool {
-    let elsewhere = |vector: &&Vector<'_>| {
-        let affinity = vector.interrupt.affinity.as_ref().map(|seen| seen.get());
-        vector.basis == Basis::SinceStart
-            && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&cpu))
-    };
-    vectors.iter().filter(elsewhere).count() >= vectors.len().saturating_sub(1).max(1)
+    vectors.iter().filter(|vector| vector.is_elsewhere(cpu)).count() >= vectors.len().saturating_sub(1).max(1)
 }
 
 /// `irq-one-cpu`: several busy receive vectors of a device, all served by one CPU.
@@ -69,27 +56,17 @@ pub(super) fn one_cpu(device: &Device<'_>) -> Judgement {
     }
 }
 
-fn is_little(vectors: &[Vector<'_>]) -> bool {
-    let total = vectors::total(vectors);
-    match vectors.first().map(|vector| vector.basis) {
-        Some(Basis::Between(Some(time))) if !time.is_zero() => {
-            (total as f64) < LITTLE_RATE * time.as_secs_f64()
-        }
-        Some(Basis::Between(_)) => false,
-        Some(Basis::SinceStart) | None => total < LITTLE,
-    }
-}
-
 fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
     let load = load::of(device.case, Some(cpu));
     let cpus = device.case.machine().cpus().len();
-    let is_little = is_little(vectors);
+    let basis = vectors.first().map_or(Basis::SinceStart, |vector| vector.basis);
+    let is_little = vectors::is_little(basis, vectors::total(vectors));
     let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
-    let since = since(vectors.first().map_or(Basis::SinceStart, |vector| vector.basis));
+    let since = since(basis);
     let fact = Fact::VectorsOnOneCpu { vectors: vectors.len(), cpu, others: cpus - 1, since };
     let finding = found(severity, fact)
         .says(is_little.then_some(Fact::SoFewInterrupts))
-        .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(MOST_QUOTES))
+        .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load);
     let commands = vectors::one_each(vectors, &in_order(device, cpu));
     if commands.is_empty() {

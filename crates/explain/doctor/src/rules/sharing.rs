@@ -15,14 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const BUSY: f64 = 0.05;
 /// The same from which a network device is named beside busier ones.
 const SEEN: f64 = 0.001;
-/// Interrupts since boot, and a second, below which a source costs its CPU nothing.
-const LITTLE: u64 = 1_000_000;
-const LITTLE_RATE: f64 = 500.0;
 /// The driver whose interrupts are each CPU's own, and have no affinity (`request_percpu_irq()`,
 /// drivers/net/ethernet/marvell/mvneta.c).
 const PER_CPU: &str = "mvneta";
-/// Lines of evidence.
-const MOST_QUOTES: usize = 8;
 
 /// An interrupt that one CPU serves.
 struct Source<'c> {
@@ -34,20 +29,9 @@ struct Source<'c> {
 }
 
 impl Source<'_> {
-    fn is_little(&self) -> bool {
-        match self.vector.basis {
-            Basis::SinceStart => self.vector.total < LITTLE,
-            Basis::Between(time) => time
-                .filter(|time| !time.is_zero())
-                .is_some_and(|time| (self.vector.total as f64) < LITTLE_RATE * time.as_secs_f64()),
-        }
-    }
-
     /// Whether an affinity that was set since says that another CPU serves it by now.
     fn is_elsewhere(&self) -> bool {
-        let affinity = self.vector.interrupt.affinity.as_ref().map(|seen| seen.get());
-        self.vector.basis == Basis::SinceStart
-            && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&self.cpu))
+        self.vector.is_elsewhere(self.cpu)
     }
 }
 
@@ -96,7 +80,7 @@ fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) 
         }
     }
     let second = together.iter().find(|source| owners.first() != Some(&source.owner));
-    let is_little = second.is_none_or(|second| second.is_little());
+    let is_little = second.is_none_or(|second| vectors::is_little(second.vector.basis, second.vector.total));
     let load = load::of(case, Some(cpu));
     let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
     let since = since(together.first().map_or(Basis::SinceStart, |source| source.vector.basis));
@@ -107,7 +91,7 @@ fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) 
     let rps = (!fixed.is_empty()).then(|| Remedy::linux(Effect::RpsAtEach, [""; 0]));
     found(severity, Fact::CpuShared { cpu, owners, free, since })
         .says(is_little.then_some(Fact::SoFewInterrupts))
-        .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(MOST_QUOTES))
+        .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load)
         .fix(affinity.into_iter().chain(rps))
 }
