@@ -35,17 +35,17 @@ fn a_link_that_came_up_or_ended_is_a_document() {
     let Some(ends) = Ends::new(1516) else { return };
     let up = |more: &[&str]| ends.up_command(Side::Near, "q:35", &[&["--json"][..], more].concat());
     let document = |is_planned| json!({"schema": "rxlane.link-up/1", "name": LINK, "interface": "tap", "mtu": 1500, "dry_run": is_planned});
-    let gone = json!({"schema": "rxlane.link-down/1", "name": LINK});
+    let removed = json!({"schema": "rxlane.link-down/1", "name": LINK});
     up(&["--dry-run"]).output().expect("it runs").ends(0).json().has(document(true));
     let link = Process::start(&mut up(&[]));
     link.hear("rxlane.link-up/1", 1);
-    ends.rxlane(Side::Near, &["down", LINK, "--json"]).ends(0).json().has(gone.clone());
+    ends.rxlane(Side::Near, &["down", LINK, "--json"]).ends(0).json().has(removed.clone());
     let said = link.ended().ends(0).text();
     let documents = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
     let documents: Vec<Value> = documents.collect::<Result<_, _>>().expect("JSON");
     let [first, last] = documents.as_slice() else { panic!("{said}") };
     first.has(document(false));
-    last.has(gone);
+    last.has(removed);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Serving {
 
     fn end(mut self, report: Report<'_>) -> Vec<UnixStream> {
         self.negotiator.act(report, Concentrator::shut_down);
-        // Who waits for the end may bring the same up again: all is gone before they hear of it.
+        // Who waits for the end may bring the same up again: all is removed before they hear of it.
         self.server.close()
     }
 

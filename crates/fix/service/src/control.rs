@@ -58,7 +58,7 @@ impl Refused {
     }
 }
 
-/// Tells those who wait for the end of this process ([`Server::close`]) what came of it.
+/// Reports to those who wait for the end of this process ([`Server::close`]) what came of it.
 pub fn report_end(waiting: Vec<UnixStream>, result: &impl Serialize) {
     let line = serde_json::to_string(result).unwrap_or_default() + "\n";
     // Who has gone does not wait for it.

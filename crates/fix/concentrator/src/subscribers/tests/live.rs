@@ -23,7 +23,7 @@ const PATIENCE: Duration = testkit::PATIENCE;
 const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// A concentrator in one namespace, with the line to another.
-struct Scene {
+struct Topology {
     near: Namespace,
     far: Namespace,
     subscribers: Subscribers,
@@ -43,8 +43,8 @@ fn config(name: &str, vlans: VlanPattern, workers: usize) -> Config {
     }
 }
 
-impl Scene {
-    fn new(pattern: VlanPattern, workers: usize) -> Scene {
+impl Topology {
+    fn new(pattern: VlanPattern, workers: usize) -> Topology {
         let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
         let veth = Veth { mtu: 1600, peer: Some(&far), queues: 2, ..Veth::pair("near0", "far0") };
         near.veth(&veth).expect("a pair");
@@ -54,7 +54,7 @@ impl Scene {
             (subscribers, registry, local)
         });
         near.run("ip", &["route", "add", "10.64.0.0/16", "dev", "bras0"]).expect("a route");
-        Scene { near, far, subscribers, registry, local }
+        Topology { near, far, subscribers, registry, local }
     }
 
     fn drops(&self) -> BTreeMap<String, u64> {
@@ -126,25 +126,25 @@ fn add_with(registry: &mut Registry, session: Session, number: u16) -> (Session,
 fn hundreds_of_sessions_talk_through_one_interface() {
     let Some(()) = require("netns", probe()) else { return };
     for workers in [1, 2] {
-        let mut scene = Scene::new(VlanPattern::Any, workers);
+        let mut topology = Topology::new(VlanPattern::Any, workers);
         let all: Vec<(Session, Number)> = (0..600_u16)
-            .map(|number| add(&mut scene.registry, LINES[usize::from(number) % LINES.len()], number))
+            .map(|number| add(&mut topology.registry, LINES[usize::from(number) % LINES.len()], number))
             .collect();
         let mut sent = Vec::new();
         for (number, (session, _)) in (0..).zip(&all) {
             let own = IpAddr::V4(address(number));
             let payload = [&number.to_be_bytes()[..], &[0x5a; 40]].concat();
-            sent.push(frame(session, scene.local, &datagram(own, SERVER4.into(), &payload)));
+            sent.push(frame(session, topology.local, &datagram(own, SERVER4.into(), &payload)));
             // Attacks 16 and 17, which come back to nobody.
             let wrong = datagram(address(number + 1).into(), SERVER4.into(), b"another's address");
-            sent.push(frame(session, scene.local, &wrong));
+            sent.push(frame(session, topology.local, &wrong));
             let thief = Session { peer: MacAddress([2, 6, 6, 6, 6, 6]), ..*session };
-            sent.push(frame(&thief, scene.local, &datagram(own, SERVER4.into(), b"another station")));
+            sent.push(frame(&thief, topology.local, &datagram(own, SERVER4.into(), b"another station")));
             let elsewhere = Session { vlans: vlans("q:666"), ..*session };
-            sent.push(frame(&elsewhere, scene.local, &datagram(own, SERVER4.into(), b"another VLAN")));
+            sent.push(frame(&elsewhere, topology.local, &datagram(own, SERVER4.into(), b"another VLAN")));
         }
         let is_over = AtomicBool::new(false);
-        let (near, far) = (&scene.near, &scene.far);
+        let (near, far) = (&topology.near, &topology.far);
         let socket = near.inside(|| UdpSocket::bind((SERVER4, 7000)).expect("bound"));
         let back = thread::scope(|scope| {
             let over = Over(&is_over);
@@ -168,48 +168,50 @@ fn hundreds_of_sessions_talk_through_one_interface() {
             let number = u16::from_be_bytes(*frame[frame.len() - 42..].first_chunk().expect("two"));
             let (session, _) = &all[usize::from(number)];
             let end = frame.len() - 42 - 28;
-            assert_eq!(frame[..end], frame_to(session, scene.local, &frame[end..])[..end], "{number}");
+            assert_eq!(frame[..end], frame_to(session, topology.local, &frame[end..])[..end], "{number}");
             assert_eq!(frame[end + 16..end + 20], address(number).octets(), "{number}");
             seen[usize::from(number)] += 1;
         }
         assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
         // Those of the last frames may still be on their way.
-        wait_until("1800 frames that are dropped", || scene.drops().values().sum::<u64>() >= 1800);
+        wait_until("1800 frames that are dropped", || topology.drops().values().sum::<u64>() >= 1800);
         let expected = [("other-source".to_owned(), 600), ("other-peer".to_owned(), 1200)];
-        assert_eq!(scene.drops(), BTreeMap::from(expected));
+        assert_eq!(topology.drops(), BTreeMap::from(expected));
         for (number, (_, own)) in all.iter().enumerate() {
-            let usage = scene.registry.usage(*own).expect("there");
+            let usage = topology.registry.usage(*own).expect("there");
             let bytes = sent[4 * number].len() as u64;
-            await_sent(&scene.registry, *own, 1);
+            await_sent(&topology.registry, *own, 1);
             assert_eq!((usage.received.frames, usage.received.octets), (1, bytes));
             assert_eq!((usage.sent.frames, usage.sent.octets), (1, bytes));
             assert_eq!((usage.received_dropped, usage.sent_dropped), (1, 0));
-            assert_eq!(scene.registry.heard(*own), Ok(1));
+            assert_eq!(topology.registry.heard(*own), Ok(1));
         }
-        let counted = scene.subscribers.down();
+        let counted = topology.subscribers.down();
         assert_eq!((counted.received.frames, counted.sent.frames), (600, 600));
         // What another test forks off has this process's descriptors for a moment, and with them the interface.
-        wait_until("the end of the interface", || scene.near.run("ip", &["link", "show", "bras0"]).is_err());
+        wait_until("the end of the interface", || {
+            topology.near.run("ip", &["link", "show", "bras0"]).is_err()
+        });
     }
 }
 
 #[test]
 fn the_filter_leaves_other_lines_and_control_out() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new("100.*".parse().expect("a pattern"), 1);
-    let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
-    let (other, _) = add(&mut scene.registry, "q:35", 6);
+    let mut topology = Topology::new("100.*".parse().expect("a pattern"), 1);
+    let (session, own) = add(&mut topology.registry, "ad:100,q:200", 5);
+    let (other, _) = add(&mut topology.registry, "q:35", 6);
     let packet = datagram(address(5).into(), SERVER4.into(), b"x");
-    let good = frame(&session, scene.local, &packet);
+    let good = frame(&session, topology.local, &packet);
     let mut control = good.clone();
     control[28..30].copy_from_slice(&[0xc0, 0x21]);
     let mut compressed = good.clone();
     compressed[28..30].copy_from_slice(&[0x21, 0x45]);
     let elsewhere = frame(&session, MacAddress([2, 0, 0x5e, 0, 0, 99]), &packet);
-    let line = frame(&other, scene.local, &datagram(address(6).into(), SERVER4.into(), b"x"));
-    scene.far.send("far0", [&control, &line, &elsewhere, &compressed, &good]).expect("sent");
-    wait_until("the good frame", || scene.registry.heard(own) == Ok(1));
-    assert_eq!(scene.drops(), BTreeMap::from([("ppp-compressed".to_owned(), 1)]));
+    let line = frame(&other, topology.local, &datagram(address(6).into(), SERVER4.into(), b"x"));
+    topology.far.send("far0", [&control, &line, &elsewhere, &compressed, &good]).expect("sent");
+    wait_until("the good frame", || topology.registry.heard(own) == Ok(1));
+    assert_eq!(topology.drops(), BTreeMap::from([("ppp-compressed".to_owned(), 1)]));
 }
 
 /// The end of a link, also by a panic.
@@ -222,13 +224,13 @@ impl Drop for Ended {
 }
 
 /// Runs a link with a fixed session in the far namespace while `work` goes on.
-fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, work: impl FnOnce() -> T) -> T {
+fn with_link<T>(topology: &Topology, session: &Session, own: Ipv4Addr, work: impl FnOnce() -> T) -> T {
     let peer = session.peer.to_string();
-    scene.far.run("ip", &["link", "set", "far0", "address", &peer]).expect("an address");
+    topology.far.run("ip", &["link", "set", "far0", "address", &peer]).expect("an address");
     let folder = tempfile::tempdir().expect("a folder");
     let (stop, ask) = UnixStream::pair().expect("a pair");
     let tags = if session.vlans.count() == 0 { String::new() } else { format!("{},", session.vlans) };
-    let encapsulation = format!("{tags}pppoe:{}@{}", session.id, scene.local);
+    let encapsulation = format!("{tags}pppoe:{}@{}", session.id, topology.local);
     let request = Request {
         name: "sub0".to_owned(),
         parent: "far0".to_owned(),
@@ -242,7 +244,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, work: impl FnOn
     thread::scope(|scope| {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let end = Ended(ask.try_clone().expect("a descriptor"));
-        let (folder, far) = (folder.path(), &scene.far);
+        let (folder, far) = (folder.path(), &topology.far);
         let link = scope.spawn(move || {
             far.inside(|| {
                 // What another test forks off has all descriptors, that of the former link's interface among them, until it has
@@ -299,9 +301,9 @@ fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, bytes: usize) {
 #[test]
 fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 2);
-    let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
-    let mut registry = std::mem::replace(&mut scene.registry, Registry::new(LIMITS, scene.local));
+    let mut topology = Topology::new(VlanPattern::Any, 2);
+    let (session, own) = add(&mut topology.registry, "ad:100,q:200", 5);
+    let mut registry = std::mem::replace(&mut topology.registry, Registry::new(LIMITS, topology.local));
     let is_over = AtomicBool::new(false);
     let changes = thread::scope(|scope| {
         let over = Over(&is_over);
@@ -319,9 +321,9 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
             }
             changes
         });
-        with_link(&scene, &session, address(5), || {
-            transfer((&scene.near, SERVER4), &scene.far, 8 << 20);
-            transfer((&scene.far, address(5)), &scene.near, 8 << 20);
+        with_link(&topology, &session, address(5), || {
+            transfer((&topology.near, SERVER4), &topology.far, 8 << 20);
+            transfer((&topology.far, address(5)), &topology.near, 8 << 20);
         });
         drop(over);
         changer.join().expect("no panic")
@@ -329,10 +331,10 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
     // The session's counters are behind those of all by an instruction.
     let usage = || registry.usage(own).expect("there");
     wait_until("equal counters", || {
-        let counted = scene.subscribers.counted();
+        let counted = topology.subscribers.counted();
         (usage().received, usage().sent) == (counted.received, counted.sent)
     });
-    let counted = scene.subscribers.counted();
+    let counted = topology.subscribers.counted();
     assert!(changes > 3000, "{changes}");
     assert!(counted.super_packets > 50 && counted.delivered > counted.deliveries * 5 / 4, "{counted:?}");
     assert_eq!(counted.drops, BTreeMap::new());
@@ -341,20 +343,20 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
 #[test]
 fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1);
+    let mut topology = Topology::new(VlanPattern::Any, 1);
     let narrow = Session { mtu: 1000, ..session("q:35", 5) };
-    let (_, own) = add_with(&mut scene.registry, narrow, 5);
-    with_link(&scene, &narrow, address(5), || {
+    let (_, own) = add_with(&mut topology.registry, narrow, 5);
+    with_link(&topology, &narrow, address(5), || {
         // Sends so many bytes, in datagrams of `segment` bytes where that is given.
         let send = |may_fragment: bool, bytes: usize, segment: Option<u16>| {
-            scene.near.inside(|| {
+            topology.near.inside(|| {
                 let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
                 udp::set_may_fragment(&socket, IpVersion::V4, may_fragment).expect("set");
                 segment.into_iter().for_each(|bytes| udp::set_segment(&socket, bytes).expect("set"));
                 socket.send_to(&vec![0x77; bytes], (address(5), 7001)).map_err(|error| error.raw_os_error())
             })
         };
-        let taker = scene.far.inside(|| UdpSocket::bind((address(5), 7001)).expect("bound"));
+        let taker = topology.far.inside(|| UdpSocket::bind((address(5), 7001)).expect("bound"));
         taker.set_read_timeout(Some(PATIENCE)).expect("set");
         let mut buffer = [0; 65_536];
         let mut take = |bytes: usize| {
@@ -367,25 +369,27 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
             take(bytes);
         }
         // One, two and two; and six of the three that the kernel had made.
-        await_sent(&scene.registry, own, 11);
+        await_sent(&topology.registry, own, 11);
         // Of a super-packet of four datagrams, each.
         send(true, 5000, Some(1300)).expect("sent");
         [1300, 1300, 1300, 1100].into_iter().for_each(&mut take);
-        await_sent(&scene.registry, own, 11 + 8);
+        await_sent(&topology.registry, own, 11 + 8);
         // Must not: the kernel learns of it.
-        assert_eq!(scene.subscribers.counted().too_big_told, 0);
+        assert_eq!(topology.subscribers.counted().too_big_told, 0);
         send(false, 1200, None).expect("sent");
         wait_until("EMSGSIZE", || send(false, 1200, None) == Err(Some(libc::EMSGSIZE)));
         send(false, 972, None).expect("sent");
         take(972);
-        let counted = scene.subscribers.counted();
+        let counted = topology.subscribers.counted();
         assert!(counted.too_big_told > 0 && counted.drops["path-mtu"] >= counted.too_big_told, "{counted:?}");
     });
     // TCP finds out by itself: no segment size was lowered.
     let other = Session { mtu: 900, ..session("q:35", 6) };
-    let (_, own) = add_with(&mut scene.registry, other, 6);
-    with_link(&scene, &other, address(6), || transfer((&scene.far, address(6)), &scene.near, 1 << 20));
-    let usage = scene.registry.usage(own).expect("there");
+    let (_, own) = add_with(&mut topology.registry, other, 6);
+    with_link(&topology, &other, address(6), || {
+        transfer((&topology.far, address(6)), &topology.near, 1 << 20)
+    });
+    let usage = topology.registry.usage(own).expect("there");
     assert!(usage.sent_dropped > 0, "{usage:?}");
     let longest = usage.sent.octets / usage.sent.frames;
     assert!(longest <= 900 + 26, "{usage:?}");
@@ -394,14 +398,14 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
 #[test]
 fn segment_sizes_are_lowered_to_what_the_session_takes() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1);
+    let mut topology = Topology::new(VlanPattern::Any, 1);
     let narrow = Session { mtu: 1000, mss_clamp: true, ..session("none", 5) };
-    add_with(&mut scene.registry, narrow, 5);
-    with_link(&scene, &narrow, address(5), || {
-        transfer((&scene.far, address(5)), &scene.near, 1 << 20);
-        transfer((&scene.near, SERVER4), &scene.far, 1 << 20);
+    add_with(&mut topology.registry, narrow, 5);
+    with_link(&topology, &narrow, address(5), || {
+        transfer((&topology.far, address(5)), &topology.near, 1 << 20);
+        transfer((&topology.near, SERVER4), &topology.far, 1 << 20);
     });
-    let counted = scene.subscribers.counted();
+    let counted = topology.subscribers.counted();
     assert_eq!(counted.drops, BTreeMap::new());
     assert!(counted.mss_clamped >= 4, "{counted:?}");
 }
@@ -409,14 +413,14 @@ fn segment_sizes_are_lowered_to_what_the_session_takes() {
 #[test]
 fn the_parent_is_watched_and_its_new_address_taken() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new("none".parse().expect("a pattern"), 2);
+    let mut topology = Topology::new("none".parse().expect("a pattern"), 2);
     let again = config("bras1", "none".parse().expect("a pattern"), 1);
-    let refused = scene.near.inside(|| Subscribers::up(&again).map(drop).expect_err("taken"));
+    let refused = topology.near.inside(|| Subscribers::up(&again).map(drop).expect_err("taken"));
     assert!(refused.to_string().contains("near0"), "{refused}");
-    let carrier = |scene: &Scene| {
-        scene.near.run("cat", &["/sys/class/net/bras0/carrier"]).expect("read").trim().to_owned()
+    let carrier = |topology: &Topology| {
+        topology.near.run("cat", &["/sys/class/net/bras0/carrier"]).expect("read").trim().to_owned()
     };
-    assert_eq!(carrier(&scene), "1");
+    assert_eq!(carrier(&topology), "1");
     let wanted = [Event::ParentDown, Event::ParentMac, Event::ParentUp];
     let moved = MacAddress([2, 0, 0x5e, 0, 0, 0x77]);
     for (event, arguments) in wanted.into_iter().zip([
@@ -424,45 +428,45 @@ fn the_parent_is_watched_and_its_new_address_taken() {
         "link set near0 address 02:00:5e:00:00:77",
         "link set near0 up",
     ]) {
-        scene.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
+        topology.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
         wait_until(format!("{event:?}"), || {
-            scene.subscribers.poll_changes().expect("looked").events.contains(&event)
+            topology.subscribers.poll_changes().expect("looked").events.contains(&event)
         });
-        assert_eq!(carrier(&scene), if event == Event::ParentUp { "1" } else { "0" });
+        assert_eq!(carrier(&topology), if event == Event::ParentUp { "1" } else { "0" });
     }
-    scene.registry.set_local(moved);
-    scene.subscribers.set_local(moved).expect("filtered");
-    let (session, own) = add(&mut scene.registry, "none", 5);
+    topology.registry.set_local(moved);
+    topology.subscribers.set_local(moved).expect("filtered");
+    let (session, own) = add(&mut topology.registry, "none", 5);
     let packet = datagram(address(5).into(), SERVER4.into(), b"x");
-    scene
+    topology
         .far
-        .send("far0", [frame(&session, scene.local, &packet), frame(&session, moved, &packet)])
+        .send("far0", [frame(&session, topology.local, &packet), frame(&session, moved, &packet)])
         .expect("sent");
-    wait_until("the frame to the new address", || scene.registry.heard(own) == Ok(1));
-    assert_eq!(scene.drops(), BTreeMap::new());
+    wait_until("the frame to the new address", || topology.registry.heard(own) == Ok(1));
+    assert_eq!(topology.drops(), BTreeMap::new());
 }
 
 #[test]
 fn senders_of_ipv6_are_told() {
     let Some(()) = require("netns", probe()) else { return };
-    let mut scene = Scene::new(VlanPattern::Any, 1);
-    let (_, own) = add_with(&mut scene.registry, Session { mtu: 1300, ..session("q:35", 5) }, 5);
-    scene.registry.add_prefix(own, "2001:db8:64::/64".parse().expect("a network")).expect("free");
+    let mut topology = Topology::new(VlanPattern::Any, 1);
+    let (_, own) = add_with(&mut topology.registry, Session { mtu: 1300, ..session("q:35", 5) }, 5);
+    topology.registry.add_prefix(own, "2001:db8:64::/64".parse().expect("a network")).expect("free");
     let on = "for name in all bras0; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done";
-    scene.near.run("sh", &["-c", on]).expect("on");
+    topology.near.run("sh", &["-c", on]).expect("on");
     for arguments in ["addr add 2001:db8::1/128 dev bras0 nodad", "route add 2001:db8:64::/64 dev bras0"] {
         let arguments: Vec<&str> = ["-6"].into_iter().chain(arguments.split(' ')).collect();
-        scene.near.run("ip", &arguments).expect("set");
+        topology.near.run("ip", &arguments).expect("set");
     }
-    scene.near.inside(|| {
+    topology.near.inside(|| {
         let socket = UdpSocket::bind("[2001:db8::1]:0").expect("bound");
         udp::set_may_fragment(&socket, IpVersion::V6, false).expect("set");
         let refused = wait_for("EMSGSIZE", || socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001").err());
         assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE), "{refused}");
-        let sent = || scene.registry.usage(own).expect("there").sent.frames;
+        let sent = || topology.registry.usage(own).expect("there").sent.frames;
         let before = sent();
         socket.send_to(&[7; 1300 - 48], "[2001:db8:64::9]:7001").expect("fits");
         wait_until("one more frame", || sent() > before);
     });
-    assert!(scene.subscribers.counted().too_big_told > 0);
+    assert!(topology.subscribers.counted().too_big_told > 0);
 }
