@@ -51,6 +51,7 @@ mod processes;
 mod queues;
 mod sessions;
 mod sysctls;
+mod uci;
 
 use bundle::{Bundle, Output, Unread};
 pub use counters::Counters;
@@ -296,6 +297,7 @@ fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Err
     bundle.put("lscpu", &cpus::lscpu())?;
     bundle.put("cat /proc/uptime", &files::text(Path::new("/proc/uptime")))?;
     put_all(bundle, &sysctls::read())?;
+    put_all(bundle, &uci::read())?;
     // A kernel without PPPoE or VLANs has neither file, which is nothing to report.
     sessions::put(bundle)?;
     let vlans = files::of_this_namespace("vlan/config");

@@ -54,6 +54,9 @@ pub struct Snapshot {
     pub log: Vec<LogLine>,
     /// Sysctls by name, dots between the parts.
     pub sysctls: BTreeMap<String, Observed<String>>,
+    /// OpenWrt's settings that matter, by configuration, type of the section and option (`firewall.defaults.flow_offloading`);
+    /// a name without an option says that such a section was shown.
+    pub uci: BTreeMap<String, Observed<String>>,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// Tools whose output was recognised (`ethtool -S`), with the first line of each: the evidence of what was

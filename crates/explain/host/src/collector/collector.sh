@@ -436,6 +436,17 @@ cpu_facts() {
 # The serial number of some boards stands here, too.
 cpuinfo_facts() { grep -E '^(processor|model name|system type|cpu model|machine|Hardware)'; }
 
+# OpenWrt's settings: sections and options that matter, and no others.
+uci_lines() {
+    awk '
+    $1 == "config" { kind = $2; gsub(/["\047]/, "", kind); kept = kind ~ /^(defaults|globals|irqbalance)$/; if (kept) print; next }
+    kept && $1 == "option" {
+        name = $2
+        gsub(/["\047]/, "", name)
+        if (name ~ /^(flow_offloading|flow_offloading_hw|packet_steering|steering_flows|enabled)$/) print
+    }'
+}
+
 linux_settings() {
     if has lscpu; then keep cpu_facts lscpu; else keep cpuinfo_facts cat /proc/cpuinfo; fi
     if ! has ethtool; then
@@ -452,6 +463,9 @@ linux_settings() {
     done
     ask_file /proc/net/pppoe
     ask_file /proc/net/vlan/config
+    if [ -r /etc/config/firewall ]; then keep uci_lines cat /etc/config/firewall; fi
+    if [ -r /etc/config/network ]; then keep uci_lines cat /etc/config/network; fi
+    if [ -r /etc/config/irqbalance ]; then keep uci_lines cat /etc/config/irqbalance; fi
     ask sysctl net.core.netdev_budget net.core.netdev_budget_usecs net.core.dev_weight \
         net.core.netdev_max_backlog net.core.rps_sock_flow_entries net.ipv4.ip_forward
     log_names=

@@ -4,13 +4,15 @@ use super::line::{is_word_of, trim};
 
 /// Programs whose output is read, or which show an output that is.
 const PROGRAMS: &str = "ethtool ip cat lscpu vmstat netstat sysctl pciconf ifconfig top ps dmesg uname grep nproc \
-     head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo rxlane";
+     head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo rxlane \
+     uci nft conntrack";
 
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
 
 /// First letters of the programs that are known without a prompt, and of the prefixes.
-const BARE: [[u8; 2]; 10] = [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"ls", *b"su", *b"do", *b"ti"];
+const BARE: [[u8; 2]; 13] =
+    [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"ls", *b"su", *b"do", *b"ti", *b"uc", *b"nf", *b"co"];
 
 /// Bytes that a prompt may take before its `$` or `#`.
 const LONGEST_PROMPT: usize = 80;
@@ -84,6 +86,10 @@ impl<'a> Command<'a> {
                 is_query && command.target != Target::None && command.text.split_whitespace().count() <= most
             }
             "cat" => command.path.is_some(),
+            "uci" | "nft" | "conntrack" => {
+                let first = command.text.split_whitespace().nth(1).unwrap_or_default();
+                first.starts_with('-') || matches!(first, "show" | "get" | "list")
+            }
             "sysctl" | "vmstat" | "netstat" | "pciconf" | "lscpu" => {
                 command.text.split_whitespace().count() <= 4 && !command.text.contains(':')
             }
@@ -293,6 +299,9 @@ mod tests {
         assert_eq!(at("$ ethtool -n eth0 rx-flow-hash udp4"), ("ethtool", Some("-n"), Some("eth0")));
         assert_eq!(at("$ ethtool eth0"), ("ethtool", None, Some("eth0")));
         assert_eq!(at("me% sysctl net.isr"), ("sysctl", None, None));
+        assert_eq!(at("uci show firewall"), ("uci", None, None));
+        assert_eq!(at("nft list flowtables").0, "nft");
+        assert_eq!(at("conntrack -L").0, "conntrack");
     }
 
     #[test]
@@ -397,6 +406,8 @@ mod tests {
             "     rx_queue_0_packets: 1",
             "TSO # of segments: 12",
             "top of the morning",
+            "conntrack table full",
+            "nft is what I use",
             "",
         ] {
             assert_eq!(Command::at_prompt(line), None, "{line}");

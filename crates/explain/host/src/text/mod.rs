@@ -42,6 +42,7 @@ mod sysctl;
 mod sysctl_machine;
 mod sysfs;
 mod top;
+pub(crate) mod uci;
 mod uname;
 mod vector_name;
 mod vmstat_i;
@@ -149,6 +150,7 @@ static TOOLS: &[&Tool] = &[
     &mpstat::TOOL,
     &ps::TOOL,
     &steer_status::TOOL,
+    &uci::TOOL,
     &statistics::TOOL,
 ];
 

@@ -50,6 +50,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     for (name, value) in &snapshot.sysctls {
         facts.observe(&format!("sysctl {name}"), value);
     }
+    facts.all("uci", &snapshot.uci);
     for one in &snapshot.unread {
         facts.note(format!("not read {}: {}", one.what, one.why));
     }
