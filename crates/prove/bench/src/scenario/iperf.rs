@@ -26,7 +26,7 @@ pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<
     if is_back {
         client.arg("-R");
     }
-    read(&output(&mut client, tools.seconds, tools.stop)?)
+    read(&output(&mut client, tools.seconds, tools.stop)?.stdout)
 }
 
 fn read(said: &[u8]) -> Result<Transfer, Error> {

@@ -148,11 +148,14 @@ fn round_trip(from: &Namespace, to: &str, tools: &Tools<'_>) -> Result<f64, Erro
         output(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), Duration::ZERO, tools.stop)
     };
     ping(FIRST)?;
-    let said = ping(PINGS)?;
-    let said = String::from_utf8_lossy(&said);
-    mean_of(&said).ok_or_else(|| {
-        let counted = said.lines().find(|line| line.contains("transmitted")).unwrap_or("it counted nothing");
-        Error::Failed(format!("ping: no answer from {to}: {counted}"))
+    let answers = ping(PINGS)?;
+    let counted = String::from_utf8_lossy(&answers.stdout);
+    mean_of(&counted).ok_or_else(|| {
+        let counted = counted.lines().find(|line| line.contains("transmitted"));
+        let counted = counted.map_or_else(|| answers.status.to_string(), str::to_owned);
+        let complaint = String::from_utf8_lossy(&answers.stderr);
+        let complaint = complaint.lines().next().map(|line| format!("; {line}")).unwrap_or_default();
+        Error::Failed(format!("ping: no answer from {to}: {counted}{complaint}"))
     })
 }
 

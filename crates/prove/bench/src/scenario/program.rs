@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
@@ -121,24 +121,33 @@ impl Drop for Running {
     }
 }
 
-/// What a program that works for so long writes to standard output until its end, whatever its exit status. It is killed when
-/// a signal asks for the end, or when it goes on for a minute longer: its interface, or the one it talks to, may be gone.
-pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
-    let mut running = Running::with(command, Stdio::piped(), Stdio::null())?;
-    let reading = whole(running.0.stdout.take())?;
+/// What a program that works for so long writes until its end, and how it ends. It is killed when a signal asks for the end, or
+/// when it goes on for a minute longer: its interface, or the one it talks to, may have been removed.
+pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Output, Error> {
+    let mut running = Running::with(command, Stdio::piped(), Stdio::piped())?;
+    let (stdout, stderr) = (whole(running.0.stdout.take())?, whole(running.0.stderr.take())?);
+    let failed = |what: String| Error::Failed(format!("{} {what}", command_line(command)));
     let start = Instant::now();
-    while matches!(running.0.try_wait(), Ok(None)) {
-        let is_stopped = stop.load(Ordering::Relaxed);
-        if is_stopped || start.elapsed() > works + OVERTIME {
-            let _ = running.0.kill();
-            let (line, seconds) = (command_line(command), (works + OVERTIME).as_secs());
-            let late = || Error::Failed(format!("{line} has not ended after {seconds} s, and was killed"));
-            return Err(if is_stopped { Error::Interrupted } else { late() });
+    let status = loop {
+        match running.0.try_wait().map_err(|cause| failed(format!("is not waited for: {cause}")))? {
+            Some(status) => break status,
+            None if stop.load(Ordering::Relaxed) => {
+                let _ = running.0.kill();
+                return Err(Error::Interrupted);
+            }
+            None if start.elapsed() > works + OVERTIME => {
+                let _ = running.0.kill();
+                let seconds = (works + OVERTIME).as_secs();
+                return Err(failed(format!("has not ended after {seconds} s, and was killed")));
+            }
+            None => thread::sleep(POLL),
         }
-        thread::sleep(POLL);
-    }
-    let bytes = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    bytes.map_err(|cause| Error::Failed(format!("{}: {cause}", command_line(command))))
+    };
+    let all = |reading: JoinHandle<io::Result<Vec<u8>>>| {
+        let bytes = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        bytes.map_err(|cause| failed(format!("is not read: {cause}")))
+    };
+    Ok(Output { status, stdout: all(stdout)?, stderr: all(stderr)? })
 }
 
 /// Reads all that a program writes into a pipe.
