@@ -1,4 +1,5 @@
-//! Netlink: questions to the kernel and changes by it (interfaces, addresses, routes, generic families), and notifications.
+//! Netlink: questions to the kernel and changes by it (interfaces, addresses, routes, generic families), notifications, and what
+//! netfilter knows.
 //!
 //! Messages are written and read attribute by attribute: what a newer kernel adds, or sends in another size, is passed over and
 //! costs nothing but itself.
@@ -22,6 +23,7 @@ mod events;
 mod generic;
 mod link;
 mod message;
+pub mod netfilter;
 mod route;
 mod xdp;
 
@@ -35,7 +37,7 @@ pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 
 use answers::Answers;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
-use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
 use thiserror::Error;
@@ -73,6 +75,10 @@ impl Netlink {
         Netlink::open(NETLINK_ROUTE)
     }
 
+    fn netfilter() -> io::Result<Netlink> {
+        Netlink::open(NETLINK_NETFILTER)
+    }
+
     fn generic() -> io::Result<Netlink> {
         Netlink::open(NETLINK_GENERIC)
     }
@@ -106,6 +112,11 @@ impl Netlink {
             }
             attempt += 1;
         }
+    }
+
+    /// Hands each object of a table to `take`, in one pass: a table that changed meanwhile is taken as it came.
+    fn each(&mut self, message: &Message, take: impl FnMut(&[u8])) -> Result<(), Refusal> {
+        self.exchange(message, NLM_F_DUMP, take).map(drop)
     }
 
     /// The first object of a table, among those in `most` datagrams, of which `choose` makes something. It consumes the socket,

@@ -36,6 +36,7 @@ mod interface;
 #[cfg(target_os = "linux")]
 pub mod live;
 mod machine;
+mod netfilter;
 mod quote;
 pub mod redact;
 pub mod sample;
@@ -51,5 +52,6 @@ pub use interface::{
 pub use machine::{
     Cpus, Interrupt, Load, LogLine, LogTopic, Netisr, NetisrProtocol, Process, Softnet, System, Workstream,
 };
+pub use netfilter::{Connections, FlowRule, Flowtable, Netfilter, ProtocolConnections};
 pub use quote::{Fact, Observed, Quote};
 pub use snapshot::{Session, Snapshot, Unread};

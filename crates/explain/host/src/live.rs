@@ -47,6 +47,7 @@ mod files;
 mod interrupts;
 mod links;
 mod log;
+mod netfilter;
 mod processes;
 mod queues;
 mod sessions;
@@ -298,6 +299,7 @@ fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Err
     bundle.put("cat /proc/uptime", &files::text(Path::new("/proc/uptime")))?;
     put_all(bundle, &sysctls::read())?;
     put_all(bundle, &uci::read())?;
+    put_all(bundle, &netfilter::read())?;
     // A kernel without PPPoE or VLANs has neither file, which is nothing to report.
     sessions::put(bundle)?;
     let vlans = files::of_this_namespace("vlan/config");

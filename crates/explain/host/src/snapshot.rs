@@ -3,7 +3,8 @@
 #![expect(missing_docs, reason = "what its name does not say has a comment")]
 
 use crate::{
-    Cpus, Fact, Interface, Interrupt, LogLine, Netisr, Observed, Process, Quote, Softnet, System, interface,
+    Cpus, Fact, Interface, Interrupt, LogLine, Netfilter, Netisr, Observed, Process, Quote, Softnet, System,
+    interface,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,6 +58,7 @@ pub struct Snapshot {
     /// OpenWrt's settings that matter, by configuration, type of the section and option (`firewall.defaults.flow_offloading`);
     /// a name without an option says that such a section was shown.
     pub uci: BTreeMap<String, Observed<String>>,
+    pub netfilter: Netfilter,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// Tools whose output was recognised (`ethtool -S`), with the first line of each: the evidence of what was

@@ -125,6 +125,11 @@ impl<'a> Attributes<'a> {
         Some(u32::from_ne_bytes(*self.get(kind)?.first_chunk()?))
     }
 
+    /// A 32-bit number in network byte order.
+    pub fn be32(self, kind: u16) -> Option<u32> {
+        Some(u32::from_be_bytes(*self.get(kind)?.first_chunk()?))
+    }
+
     /// A 64-bit number.
     pub fn u64(self, kind: u16) -> Option<u64> {
         Some(u64::from_ne_bytes(*self.get(kind)?.first_chunk()?))

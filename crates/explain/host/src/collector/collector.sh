@@ -447,6 +447,43 @@ uci_lines() {
     }'
 }
 
+# nft list ruleset: flowtables, chains, and of the rules those that put flows into flowtables, let established connections
+# pass, or name interfaces; without sets and comments.
+nft_lines() {
+    awk '
+    skipped { if ($1 == "}") skipped = 0; next }
+    /^[ \t]+(set|map|ct|counter|quota|limit|secmark|synproxy|meter) .*\{ *$/ { skipped = 1; next }
+    { sub(/ comment ".*"/, "") }
+    /^table |^[ \t]+(chain|flowtable) .*\{|^[ \t]*\}/ || /type .* hook / || $1 ~ /^(hook|devices|flags)$/ \
+        || / hook ingress / || /flow (add|offload) @/ || /ct state / || /[io]if(name)? / { print }'
+}
+
+# Conntrack: how many entries there are of each kind, without addresses.
+conntrack_counts() {
+    awk '
+    {
+        kind = ""
+        for (i = 1; i <= NF && kind == ""; i++) if ($i ~ /^(tcp|udp|icmp|icmpv6|gre|sctp|dccp|udplite|unknown)$/) kind = $i
+        if (kind == "" || !/src=/) next
+        for (; i <= NF; i++) {
+            if ($i ~ /^[A-Z][A-Z_0-9]+$/ || $i ~ /^\[[A-Z_]+\]$/) kind = kind " " $i
+            if ($i ~ /^mark=/ && $i != "mark=0") kind = kind " mark"
+            if ($i ~ /^helper=/) kind = kind " helper"
+        }
+        count[kind]++
+    }
+    END { for (kind in count) printf "%7d %s\n", count[kind], kind }'
+}
+
+linux_connections() {
+    if [ -r /proc/net/nf_conntrack ]; then
+        printf '$ cat /proc/net/nf_conntrack\n'
+        conntrack_counts </proc/net/nf_conntrack
+    elif has conntrack; then
+        keep conntrack_counts conntrack -L
+    fi
+}
+
 linux_settings() {
     if has lscpu; then keep cpu_facts lscpu; else keep cpuinfo_facts cat /proc/cpuinfo; fi
     if ! has ethtool; then
@@ -463,11 +500,15 @@ linux_settings() {
     done
     ask_file /proc/net/pppoe
     ask_file /proc/net/vlan/config
+    if has nft; then keep nft_lines nft list ruleset; fi
+    linux_connections
     if [ -r /etc/config/firewall ]; then keep uci_lines cat /etc/config/firewall; fi
     if [ -r /etc/config/network ]; then keep uci_lines cat /etc/config/network; fi
     if [ -r /etc/config/irqbalance ]; then keep uci_lines cat /etc/config/irqbalance; fi
     ask sysctl net.core.netdev_budget net.core.netdev_budget_usecs net.core.dev_weight \
-        net.core.netdev_max_backlog net.core.rps_sock_flow_entries net.ipv4.ip_forward
+        net.core.netdev_max_backlog net.core.rps_sock_flow_entries net.ipv4.ip_forward \
+        net.netfilter.nf_flowtable_tcp_timeout net.netfilter.nf_flowtable_udp_timeout \
+        net.bridge.bridge-nf-call-iptables
     log_names=
     for interface in $(linux_all); do log_names="$log_names $interface $(linux_bus_name "$interface")"; done
     keep log_lines dmesg

@@ -45,6 +45,8 @@ impl<'a> Line<'a> {
 pub(super) struct Context {
     /// The last command at a prompt.
     pub command: Option<Arc<str>>,
+    /// The line on which it stands.
+    pub prompt: Option<Quote>,
     /// The interface that it names; `None` where it names none.
     pub requested: Option<String>,
     /// The interface that a command named last, this one or one before.

@@ -8,6 +8,7 @@
 //! To add a tool: write a module with a `TOOL` and its section, and put it into the list `TOOLS`.
 
 mod command;
+mod conntrack;
 mod cpu_list;
 mod cpuset;
 mod ethtool;
@@ -29,6 +30,9 @@ mod mpstat;
 mod nameless;
 mod netstat_i;
 mod netstat_q;
+mod nft;
+mod nft_json;
+mod nft_rule;
 mod pciconf;
 mod proc_interrupts;
 mod proc_net;
@@ -151,6 +155,9 @@ static TOOLS: &[&Tool] = &[
     &ps::TOOL,
     &steer_status::TOOL,
     &uci::TOOL,
+    &nft::TOOL,
+    &nft_json::TOOL,
+    &conntrack::TOOL,
     &statistics::TOOL,
 ];
 
@@ -268,6 +275,7 @@ impl Reader {
             return;
         }
         if let Some(command) = Command::at_prompt(text) {
+            self.context.prompt = Some(Quote::new(source, number, None, text));
             self.command(&command);
             return;
         }

@@ -20,8 +20,20 @@ const ROOTS: [&str; 20] = [
 ];
 
 /// Names under these are settings wherever they stand: a message or a sentence does not begin with one.
-const HEADINGS: [&str; 9] =
-    ["net.isr.", "net.inet.", "net.core.", "net.ipv4.", "net.link.", "dev.", "hw.", "kern.", "machdep."];
+const HEADINGS: [&str; 12] = [
+    "net.isr.",
+    "net.inet.",
+    "net.core.",
+    "net.ipv4.",
+    "net.ipv6.",
+    "net.netfilter.",
+    "net.bridge.",
+    "net.link.",
+    "dev.",
+    "hw.",
+    "kern.",
+    "machdep.",
+];
 
 fn is_heading(line: &str) -> bool {
     HEADINGS.iter().any(|root| line.starts_with(root))

@@ -12,7 +12,7 @@ pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapsh
         netisr(name, value, quote, snapshot);
     } else if root("net.inet.ip.ifq.") {
         infer(snapshot, System::NetBsd, quote);
-    } else if root("net.core.") || root("net.ipv4.") {
+    } else if ["net.core.", "net.ipv4.", "net.ipv6.", "net.netfilter.", "net.bridge."].into_iter().any(root) {
         infer(snapshot, System::Linux, quote);
     } else {
         machine(name, value, quote, snapshot);

@@ -1,6 +1,6 @@
 //! Everything that a snapshot says, a line each: what it is about, the value, and the line of the text that says so.
 
-use rxlane_host::{Counter, Fact, Interface, Limited, Observed, Snapshot};
+use rxlane_host::{Counter, Fact, Interface, Limited, Netfilter, Observed, Snapshot};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 
@@ -51,6 +51,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         facts.observe(&format!("sysctl {name}"), value);
     }
     facts.all("uci", &snapshot.uci);
+    facts.netfilter(&snapshot.netfilter);
     for one in &snapshot.unread {
         facts.note(format!("not read {}: {}", one.what, one.why));
     }
@@ -228,6 +229,46 @@ impl Facts {
             ));
             self.observed(&format!("interrupt {vector} affinity"), &one.affinity);
             self.fact(&format!("interrupt {vector} rate"), &one.rate);
+        }
+    }
+
+    fn netfilter(&mut self, netfilter: &Netfilter) {
+        for (what, quote) in [("flowtables", &netfilter.listed), ("rules", &netfilter.ruleset)] {
+            quote.iter().for_each(|quote| self.note(format!("all {what} @{}", quote.line)));
+        }
+        for one in &netfilter.flowtables {
+            let (table, name, line) = (&one.table, &one.name, one.quote.line);
+            let devices = one.devices.join(" ");
+            self.note(format!("flowtable {table:?} {name}: {devices}, hardware {:?} @{line}", one.hardware));
+        }
+        for one in &netfilter.flow_rules {
+            let (table, chain, name) = (&one.table, &one.chain, &one.flowtable);
+            let mut rule = format!("flow rule {table:?} {chain} to {name}: {}", one.protocols.join(" "));
+            for (is_so, word) in [(one.needs_mark, " marked"), (one.only_new, " new")] {
+                rule.push_str(if is_so { word } else { "" });
+            }
+            if let Some(before) = &one.accepted_before {
+                rule.push_str(&format!(" accepted @{}", before.line));
+            }
+            self.note(format!("{rule} @{}", one.quote.line));
+        }
+        for (name, quote) in &netfilter.routed {
+            self.note(format!("routed {name} @{}", quote.line));
+        }
+        if let Some(all) = &netfilter.connections {
+            let (entries, line) = (all.entries, all.quote.line);
+            for (protocol, one) in &all.by_protocol {
+                let (established, offloaded) = (one.established, one.offloaded);
+                self.note(format!(
+                    "connections {protocol}: {established} established {offloaded} offloaded {} hardware",
+                    one.hardware
+                ));
+            }
+            let (marked, helped, offloaded) =
+                (all.bypassed_marked, all.bypassed_helped, all.offloaded_marked);
+            self.note(format!(
+                "connections: {entries}, bypassed {marked} marked {helped} helped, offloaded {offloaded} marked @{line}"
+            ));
         }
     }
 
