@@ -65,7 +65,9 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
 #[test]
 fn a_resolvconf_that_hangs_does_not_end_the_session() {
     let Some(line) = Line::new() else { return };
-    let _serving = line.serve(&[&ECHO[..], &["--dns", "10.64.0.53"]].concat());
+    // Who does not answer for 8 of the 10 seconds that it hangs is given up.
+    let echo = ["--echo-interval", "1", "--echo-failures", "7"];
+    let _serving = line.serve(&[&echo[..], &["--dns", "10.64.0.53"]].concat());
     // Only what it is asked for first hangs.
     let asked = line.text("asked");
     let text =

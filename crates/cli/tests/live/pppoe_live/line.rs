@@ -161,9 +161,9 @@ impl Line {
     pub fn ping(&self, from: &Namespace, address: &str, octets: usize) {
         let headers = if address.contains(':') { 48 } else { 28 };
         let size = (octets - headers).to_string();
-        // One at a time: behind the last of several ping(8) waits no longer than twice what an earlier one took, which on a
-        // busy machine is less than the last one takes.
-        let arguments = ["-c", "1", "-W", "5", "-M", "do", "-s", &size, address];
+        // One answer at a time, which is waited for: behind the last of several packets ping(8) waits no longer than twice what
+        // an earlier one took, which on a busy machine is less than the last one takes.
+        let arguments = ["-c", "1", "-w", "60", "-M", "do", "-s", &size, address];
         for _ in 0..3 {
             from.run("ping", &arguments).unwrap_or_else(|error| panic!("{error}"));
         }
