@@ -7,13 +7,13 @@
 use super::pps;
 use crate::output::{CommandResult, Outcome};
 use bench::{TopologyError, namespace};
+use kernel::process::wait_for_end;
 use rustix::process::getppid;
 use std::io::{Read, Write, stdin};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steer::record::Records;
 use steer::stale_namespaces;
 
@@ -23,8 +23,6 @@ pub const COMMAND: &str = "sweep";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the process may take to end that has nothing to do.
 const IDLE: Duration = Duration::from_secs(5);
-/// How often its state is polled.
-const POLL: Duration = Duration::from_millis(10);
 
 /// The process, until this is dropped.
 pub struct Process(Child);
@@ -51,10 +49,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // One that has ended removes nothing either.
         let _ = self.0.stdin.take().map(|mut line| line.write_all(b"done\n"));
-        let start = Instant::now();
-        while matches!(self.0.try_wait(), Ok(None)) && start.elapsed() < IDLE {
-            sleep(POLL);
-        }
+        wait_for_end(self.0.id(), IDLE);
         // Somebody has stopped it. Where it has ended by itself there is nothing to kill.
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -84,12 +79,11 @@ impl CleanupArguments {
         let was_killed = stdin().read(&mut [0])? == 0;
         if was_killed {
             // A pipe may be closed before the locks are, which tell what is left.
-            let start = Instant::now();
-            let lives = || getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario);
-            while lives() && start.elapsed() < PATIENCE {
-                sleep(POLL);
+            let scenario = self.scenario.unsigned_abs();
+            if getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario) {
+                wait_for_end(scenario, PATIENCE);
             }
-            namespace::sweep(self.scenario.unsigned_abs(), PATIENCE);
+            namespace::sweep(scenario, PATIENCE);
             clear_programs();
             if let Some(journal) = self.state_dir {
                 pps::restore_quietly(&journal);

@@ -3,6 +3,7 @@
 use super::Error;
 use crate::namespace::{Folder, TopologyError};
 use crate::supervise::ThreadError;
+use kernel::process::wait_for_end;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,7 +15,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often the state of a program is polled.
+/// How often a program that runs is looked after: whether a signal asks for the end, or its time is over.
 const POLL: Duration = Duration::from_millis(20);
 /// How long it has for its end: loading a program into the kernel cannot be interrupted.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -93,13 +94,8 @@ impl Running {
 
     /// How it ended; `None`: it runs longer than that.
     fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
-        let start = Instant::now();
-        loop {
-            match self.0.try_wait() {
-                Ok(None) if start.elapsed() < time => thread::sleep(Duration::from_millis(5)),
-                ended => return ended.ok().flatten(),
-            }
-        }
+        wait_for_end(self.pid(), time);
+        self.0.try_wait().ok().flatten()
     }
 
     pub fn pid(&self) -> u32 {
@@ -140,7 +136,9 @@ pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Resu
                 let seconds = (works + OVERTIME).as_secs();
                 return Err(failed(format!("has not ended after {seconds} s, and was killed")));
             }
-            None => thread::sleep(POLL),
+            None => {
+                wait_for_end(running.pid(), POLL);
+            }
         }
     };
     let all = |reading: JoinHandle<io::Result<Vec<u8>>>| {
