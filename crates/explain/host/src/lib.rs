@@ -54,4 +54,4 @@ pub use machine::{
 };
 pub use netfilter::{Connections, FlowRule, Flowtable, Netfilter, ProtocolConnections};
 pub use quote::{Fact, Observed, Quote};
-pub use snapshot::{Session, Snapshot, Unread};
+pub use snapshot::{PppoeDriver, Session, Snapshot, Symbols, Unread};

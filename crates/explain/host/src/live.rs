@@ -48,6 +48,7 @@ mod interrupts;
 mod links;
 mod log;
 mod netfilter;
+mod pppoe_driver;
 mod processes;
 mod queues;
 mod sessions;
@@ -302,6 +303,7 @@ fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Err
     put_all(bundle, &netfilter::read())?;
     // A kernel without PPPoE or VLANs has neither file, which is nothing to report.
     sessions::put(bundle)?;
+    pppoe_driver::put(bundle)?;
     let vlans = files::of_this_namespace("vlan/config");
     if !files::is_missing(&vlans) {
         bundle.put("cat /proc/net/vlan/config", &files::text(&vlans))?;

@@ -18,6 +18,23 @@ pub struct Session {
     pub quote: Quote,
 }
 
+/// Where the names of a driver's functions are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbols {
+    /// `/proc/kallsyms`.
+    Kallsyms,
+    /// The kernel's type information, `/sys/kernel/btf`.
+    Btf,
+}
+
+/// What the functions of the kernel's PPPoE driver say of it (`drivers/net/ppp/pppoe.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PppoeDriver {
+    /// Whether it coalesces received segments (`pppoe_gro_receive`, Linux 7.2 and backports).
+    pub coalesces: bool,
+    pub symbols: Symbols,
+}
+
 /// Something that could not be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Unread {
@@ -49,6 +66,8 @@ pub struct Snapshot {
     pub softnet: BTreeMap<u32, Softnet>,
     pub netisr: Option<Netisr>,
     pub sessions: Vec<Session>,
+    /// The kernel's PPPoE driver, where its functions were listed.
+    pub pppoe_driver: Option<Fact<PppoeDriver>>,
     /// Processes that matter.
     pub processes: Vec<Process>,
     /// Log lines that matter, one a topic and interface.

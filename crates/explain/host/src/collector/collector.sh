@@ -499,6 +499,8 @@ linux_settings() {
         ask_file "/proc/irq/$vector/effective_affinity_list"
     done
     ask_file /proc/net/pppoe
+    # Whether the kernel coalesces what is in PPPoE.
+    if [ -e /proc/net/pppoe ]; then keep functions grep pppoe_ /proc/kallsyms; fi
     ask_file /proc/net/vlan/config
     if has nft; then keep nft_lines nft list ruleset; fi
     linux_connections
@@ -513,6 +515,9 @@ linux_settings() {
     for interface in $(linux_all); do log_names="$log_names $interface $(linux_bus_name "$interface")"; done
     keep log_lines dmesg
 }
+
+# Without their addresses: whoever knows one knows where the kernel lies.
+functions() { sed -n 's/^[0-9a-f]* \([tT] \)/0000000000000000 \1/p'; }
 
 cpu_lines() { grep '^cpu'; }
 

@@ -4,7 +4,7 @@ use super::line::{is_word_of, trim};
 
 /// Programs whose output is read, or which show an output that is.
 const PROGRAMS: &str = "ethtool ip cat lscpu vmstat netstat sysctl pciconf ifconfig top ps dmesg uname grep nproc \
-     head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo rxlane \
+     head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo bpftool strings rxlane \
      uci nft fw4 conntrack";
 
 /// Words before a program that change nothing about its output.

@@ -34,6 +34,7 @@ mod nft;
 mod nft_json;
 mod nft_rule;
 mod pciconf;
+mod pppoe_driver;
 mod proc_interrupts;
 mod proc_net;
 mod proc_softnet;
@@ -135,6 +136,8 @@ static TOOLS: &[&Tool] = &[
     &proc_net::PPPOE,
     &proc_net::VLAN,
     &proc_net::DEV,
+    &pppoe_driver::KALLSYMS,
+    &pppoe_driver::BTF,
     &sysfs::TOOL,
     &lspci::TOOL,
     &lscpu::TOOL,

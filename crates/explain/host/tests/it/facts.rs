@@ -36,6 +36,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
         facts.counter(&format!("softnet {cpu} rps"), &softnet.received_rps);
     }
     facts.netisr(snapshot);
+    facts.fact("PPPoE driver", &snapshot.pppoe_driver);
     for session in &snapshot.sessions {
         facts.note(format!("session {} on {} @{}", session.id, session.interface, session.quote.line));
     }
