@@ -1,5 +1,6 @@
 //! A diagnosis in sentences: the one place that words what crate `doctor` states as facts.
 
+pub mod coalescing;
 pub mod explain;
 mod facts;
 mod remedies;
@@ -113,9 +114,10 @@ fn worded_model(model: &Model) -> Option<WordedModel> {
     let Model::Expected(modelled) = model else { return None };
     let (now, then) = modelled.packets_per_second.unzip();
     let assumptions = modelled.assumptions.iter().map(|assumption| match assumption {
-        Assumption::WorkDivides { forwarded } => format!(
-            "work for a frame that is {} divides as was counted with igb on Linux 6.12",
-            if *forwarded { "forwarded" } else { "delivered" }
+        Assumption::WorkDivides { forwarded, coalesced } => format!(
+            "work for a frame that is {} divides as was counted with igb on Linux {}",
+            if *forwarded { "forwarded" } else { "delivered" },
+            if *coalesced { "7.3 with PPPoE GRO" } else { "6.12" }
         ),
         Assumption::FlowsAlike => "flows are many and alike".to_owned(),
         Assumption::SecondsAFrame(seconds) => {

@@ -323,6 +323,11 @@ impl<'a> Case<'a> {
         Carries::of(quotes.cloned().collect(), share)
     }
 
+    /// Whether the kernel ends PPPoE sessions that arrive on an interface, as `/proc/net/pppoe` or a PPP interface on it shows.
+    pub fn ends_pppoe(&self, interface: &Interface) -> bool {
+        self.carries_pppoe(interface).is_some_and(|carries| !carries.quotes.is_empty())
+    }
+
     pub(crate) fn carries_qinq(&self, interface: &Interface) -> Option<Carries> {
         let is_vlan = |interface: &Interface| matches!(kind(interface), Some(Kind::Vlan { .. }));
         let on_vlan = |inner: &Interface| {

@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "the sentence that the command makes of each is its documentation")]
 
+use crate::pppoe_gro::PppoeGro;
 use serde::Serialize;
 
 /// A statement of a finding. Shares are parts of 1.
@@ -124,6 +125,7 @@ pub enum Fact {
     // gro-off, mtu-below-1500, user-space-pppoe, checksum-double-tag, offload-lost
     GroOff,
     GroPppoe,
+    PppoeGro(Option<PppoeGro>),
     VlanMtu { name: String, mtu: u32 },
     PppMtu { name: String, mtu: u32 },
     FullPppoe { below: Option<(String, u32)>, works: Option<bool> },
@@ -360,7 +362,10 @@ pub enum Effect {
     SteeredDrops {
         rebalance: bool,
     },
-    Gro,
+    /// `pppoe`: what PPPoE carries is coalesced, too.
+    Gro {
+        pppoe: bool,
+    },
     Pppoe1500 {
         raised: Option<RaisedDevice>,
     },
@@ -420,7 +425,11 @@ pub struct Modelled {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Assumption {
-    WorkDivides { forwarded: bool },
+    /// `coalesced`: GRO joins what is in PPPoE.
+    WorkDivides {
+        forwarded: bool,
+        coalesced: bool,
+    },
     FlowsAlike,
     SecondsAFrame(f64),
     InterruptsCountFrames,

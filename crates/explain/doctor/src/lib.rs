@@ -43,6 +43,7 @@ mod frame_limit;
 mod load;
 mod loss;
 mod modelled;
+pub mod pppoe_gro;
 mod remedies;
 pub mod report;
 mod rows;

@@ -72,7 +72,11 @@ fn forwards(case: &Case<'_>) -> bool {
 pub(crate) fn simulate(device: &Device<'_>, queue: u32, by: By) -> Option<Modelled> {
     let case = device.case;
     let cpus = device::online(case).len();
-    let measured = Measured::of(forwards(case));
+    let coalesced = case.coalesces_pppoe(device);
+    let measured = &match coalesced {
+        true => Measured::coalesced(forwards(case), case.coalesces_steered() == Some(true)),
+        false => *Measured::of(forwards(case)),
+    };
     let received = one_receives(cpus);
     let (own, other) = match by {
         By::Rps => (0.0, 1.0),
@@ -92,7 +96,7 @@ pub(crate) fn simulate(device: &Device<'_>, queue: u32, by: By) -> Option<Modell
     let rate = |means| transferred(measured, seconds.unwrap_or(ANY), &received, means);
     let (now, then) = (rate(Spreading::Nothing)?, rate(means)?);
     let assumptions = [
-        Some(Assumption::WorkDivides { forwarded: forwards(case) }),
+        Some(Assumption::WorkDivides { forwarded: forwards(case), coalesced }),
         flows.is_none().then_some(Assumption::FlowsAlike),
         seconds.map(Assumption::SecondsAFrame),
     ];

@@ -7,7 +7,7 @@ use crate::finding::Remedy;
 use crate::modelled::{self, By};
 use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
-use host::{System, Xdp};
+use host::{Interface, System, Xdp};
 use kernel::cpu::CpuSet;
 use nic::schema;
 use std::collections::BTreeSet;
@@ -102,6 +102,13 @@ impl Device<'_> {
             let frames: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
             steered.cpus > 1 && frames >= ENOUGH_BETWEEN && steered.effective_queues < ONE_FLOW
         })
+    }
+}
+
+impl Case<'_> {
+    /// The commands of RPS for these queues of an interface, to CPUs that do not serve them.
+    pub fn rps_commands(&self, interface: &Interface, queues: &[u32]) -> Vec<String> {
+        Device { case: self, interface }.rps(queues).commands
     }
 }
 

@@ -37,6 +37,15 @@ pub struct Measured {
     pub rps: Work,
 }
 
+/// What takes work away from a packet on its way through the kernel, whichever CPU it is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelPath {
+    /// GRO joins the TCP segments that PPPoE carries (`pppoe_gro_receive`, Linux 7.2).
+    pub pppoe_gro: bool,
+    /// Packets of established flows bypass the stack (nftables flowtable).
+    pub flowtable: bool,
+}
+
 impl Measured {
     /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 bytes, Linux 6.12 and `igb` on an emulated 82576
     /// (`docs/measurements/steering.md`).
@@ -52,6 +61,66 @@ impl Measured {
         steer: Work { stays: 950.0, moves: 6300.0, own: 6100.0 },
         rps: Work { stays: 2050.0, moves: 5200.0, own: 7250.0 },
     };
+
+    /// A packet of a download that a router forwards with masquerade: instructions for one of 16 TCP connections over PPPoE, Linux
+    /// 7.3 and `igb` on an emulated 82576 (`docs/measurements/kernel-paths.md`).
+    const ROUTED: Measured = Measured {
+        now: 8570.0,
+        steer: Work { stays: 1850.0, moves: 10_500.0, own: 8750.0 },
+        rps: Work { stays: 2620.0, moves: 8340.0, own: 10_960.0 },
+    };
+
+    /// The same where GRO joins what is in PPPoE.
+    const ROUTED_COALESCED: Measured = Measured {
+        now: 5740.0,
+        steer: Work { stays: 1500.0, moves: 8000.0, own: 5850.0 },
+        rps: Work { stays: 3030.0, moves: 5000.0, own: 8030.0 },
+    };
+
+    /// The same as the first with a flowtable.
+    const OFFLOADED: Measured = Measured {
+        now: 4620.0,
+        steer: Work { stays: 1600.0, moves: 6200.0, own: 4560.0 },
+        rps: Work { stays: 2540.0, moves: 4190.0, own: 6730.0 },
+    };
+
+    /// The same with both.
+    const OFFLOADED_COALESCED: Measured = Measured {
+        now: 4070.0,
+        steer: Work { stays: 1500.0, moves: 6950.0, own: 4240.0 },
+        rps: Work { stays: 3060.0, moves: 2770.0, own: 5830.0 },
+    };
+
+    /// A packet that is delivered, where GRO joins what is in PPPoE.
+    const DELIVERED_COALESCED: Measured = Measured {
+        now: 3330.0,
+        steer: Work { stays: 1030.0, moves: 3450.0, own: 3600.0 },
+        rps: Work { stays: 2350.0, moves: 2600.0, own: 4950.0 },
+    };
+
+    /// A packet on a kernel's path that takes work away: forwarded with masquerade, or delivered. `None`: there is no such path, since a
+    /// flowtable has no part in what is delivered.
+    pub const fn on(path: KernelPath, forwards: bool) -> Option<&'static Measured> {
+        match (forwards, path.flowtable, path.pppoe_gro) {
+            (true, false, false) => Some(&Measured::ROUTED),
+            (true, false, true) => Some(&Measured::ROUTED_COALESCED),
+            (true, true, false) => Some(&Measured::OFFLOADED),
+            (true, true, true) => Some(&Measured::OFFLOADED_COALESCED),
+            (false, false, false) => Some(&Measured::DELIVERED),
+            (false, false, true) => Some(&Measured::DELIVERED_COALESCED),
+            (false, true, _) => None,
+        }
+    }
+
+    /// A packet with PPPoE GRO on. Frames that are steered to threads that do not coalesce (before Linux 6.15) go through the stack one
+    /// by one.
+    pub fn coalesced(forwards: bool, threads_coalesce: bool) -> Measured {
+        let (with, without) = match forwards {
+            true => (Measured::ROUTED_COALESCED, Measured::ROUTED),
+            false => (Measured::DELIVERED_COALESCED, Measured::DELIVERED),
+        };
+        if threads_coalesce { with } else { Measured { steer: without.steer, ..with } }
+    }
 
     /// Those of a machine that forwards, or does not.
     pub const fn of(forwards: bool) -> &'static Measured {

@@ -2,6 +2,7 @@
 
 mod parts;
 
+use super::coalescing::pppoe_gro;
 use super::{cpus, name, named, numbers, percent};
 use doctor::Report;
 use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
@@ -437,8 +438,8 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         Fact::GroOff => {
             "GRO is off: every received TCP segment runs through VLAN, firewall, routing and socket by itself.".into()
         }
-        Fact::GroPppoe => "GRO does not coalesce what PPPoE carries (Linux 6.12); the other traffic would gain."
-            .into(),
+        Fact::GroPppoe => "Traffic outside PPPoE would gain.".into(),
+        Fact::PppoeGro(kernel) => capitalised(pppoe_gro(*kernel)),
         Fact::VlanMtu { name, mtu } => format!(
             "{name} has an MTU of {mtu}. That shortens what is sent; what the other side sends stays as long as its own MTU \
              makes it."
@@ -531,4 +532,10 @@ pub fn insufficient_live(ids: &[&str], of: usize) -> String {
         "{} Run it again while the line is busy; as root it reads more, and --sample adds the traffic of an interface.",
         insufficient(ids, of)
     )
+}
+
+/// The clause as a sentence.
+fn capitalised(clause: &str) -> String {
+    let mut letters = clause.chars();
+    letters.next().map_or(String::new(), |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }

@@ -10,7 +10,7 @@ use crate::stacked::{self, NAMED, OFFLOADS, Offload, Stack};
 use host::setting::quoted;
 use host::{Feature, Interface, LogLine, LogTopic, Quote};
 
-/// Part of the traffic in PPPoE above which GRO has nothing to do.
+/// Part of the traffic in PPPoE above which GRO has nothing to do, where the kernel does not coalesce PPPoE.
 const NEARLY_ALL: f64 = 0.9;
 
 /// First release that looks behind any number of tags (`vlan_get_protocol`).
@@ -27,19 +27,34 @@ pub(super) fn gro_off(device: &Device<'_>) -> Judgement {
         return Judgement::Clear;
     }
     let pppoe = case.carries_pppoe(device);
-    if pppoe.as_ref().and_then(|carries| carries.share).is_some_and(|share| share >= NEARLY_ALL) {
-        return Judgement::Clear;
+    let kernel = case.pppoe_gro();
+    let coalesces = kernel.map(|(kernel, _)| kernel.coalesces);
+    if coalesces != Some(true)
+        && pppoe.as_ref().and_then(|carries| carries.share).is_some_and(|share| share >= NEARLY_ALL)
+    {
+        return if coalesces.is_some() { Judgement::Clear } else { Judgement::lacks("uname -r") };
     }
     let vectors = case.receive_interrupts(device);
     let full = device.full_cpu(vectors.iter().filter_map(|vector| device::cpu_of(case, vector)));
-    let severity = if full.is_some() && pppoe.is_none() { Severity::Warning } else { Severity::Info };
-    let finding = found(severity, Fact::GroOff).says(pppoe.as_ref().map(|_| Fact::GroPppoe)).quotes([quote]);
-    let command = format!("ethtool -K {} gro on", device.word());
+    let gains = pppoe.is_none() || coalesces == Some(true);
+    let severity = if full.is_some() && gains { Severity::Warning } else { Severity::Info };
+    let (kernel, kernel_quote) = kernel.unzip();
+    let kernel_fact = pppoe.as_ref().map(|_| Fact::PppoeGro(kernel));
+    let finding = found(severity, Fact::GroOff)
+        .says((pppoe.is_some() && coalesces == Some(false)).then_some(Fact::GroPppoe))
+        .says(kernel_fact)
+        .quotes([quote])
+        .quotes(kernel_quote.filter(|_| pppoe.is_some()));
     full.iter()
         .fold(finding, |finding, load| finding.load(load))
         .quotes(pppoe.iter().flat_map(|pppoe| &pppoe.quotes))
-        .fix((!gro.fixed).then(|| Remedy::linux(Effect::Gro, [command])))
+        .fix((!gro.fixed).then(|| gro_on(device, pppoe.is_some() && coalesces == Some(true))))
         .into()
+}
+
+/// GRO on, by which what PPPoE carries is coalesced, or is not.
+pub(super) fn gro_on(device: &Device<'_>, pppoe: bool) -> Remedy {
+    Remedy::linux(Effect::Gro { pppoe }, [format!("ethtool -K {} gro on", device.word())])
 }
 
 /// `checksum-double-tag`: checksums of frames with two tags are written in the wrong place, or not at all.
@@ -54,7 +69,7 @@ pub(super) fn checksum(case: &Case<'_>) -> Judgement {
     if double.is_empty() {
         return Judgement::DoesNotApply;
     }
-    let kernel = snapshot.kernel.as_ref().and_then(|kernel| Some((kernel, release(&kernel.value)?)));
+    let kernel = snapshot.kernel.as_ref().zip(case.release());
     let Some((kernel, release)) = kernel else { return Judgement::lacks("uname -r") };
     let risky: Vec<Stack<'_>> = double.into_iter().filter(|stack| is_at_risk(case, stack)).collect();
     let Some(stack) = risky.first().filter(|_| release < FIXED) else { return Judgement::Clear };
@@ -109,12 +124,6 @@ fn in_software(case: &Case<'_>, inner: &[Stack<'_>]) -> Remedy {
     let commands: Vec<String> =
         commands.map(|stack| format!("ethtool -K {} tx off", quoted(&stack.top.name))).collect();
     Remedy::linux(Effect::SoftwareChecksums { known: !commands.is_empty() }, commands)
-}
-
-/// 3 and 10 of `3.10.0-1160.el7.x86_64`.
-fn release(kernel: &str) -> Option<(u32, u32)> {
-    let mut numbers = kernel.trim().split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 struct LostOffload<'c> {
@@ -215,15 +224,4 @@ fn offloads_lost(group: &[Lacking<'_>]) -> Option<Finding> {
     let fact = Fact::OffloadsLost { name: name.clone(), lost: all, can, tags: stack.tags() };
     let finding = found(severity, fact).about(&name).says(same_for(others));
     Some(finding.quotes(lost.iter().flat_map(|lost| lost.quotes)).fix(remedy))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::release;
-
-    #[test]
-    fn releases() {
-        let texts = ["3.10.0-1160.el7.x86_64", "6.12.9", "generic"];
-        assert_eq!(texts.map(release), [Some((3, 10)), Some((6, 12)), None]);
-    }
 }

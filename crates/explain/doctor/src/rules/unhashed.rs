@@ -1,11 +1,11 @@
 //! Frames that the device cannot hash: `pppoe-unhashed`, `qinq-unhashed`.
 
-use super::{netisr, queues};
+use super::{netisr, offloads, queues};
 use crate::Case;
 use crate::case::Carries;
 use crate::device::Device;
 use crate::distribution::{Distribution, NEARLY_ALL};
-use crate::facts::{Carried, Effect, Fact, Forecast};
+use crate::facts::{Carried, Effect, Fact, Forecast, Model};
 use crate::finding::{Evidence, Finding, Remedy, Severity, found};
 use crate::remedies;
 use crate::rule::Judgement;
@@ -144,7 +144,8 @@ impl<'d> Unhashed<'d> {
             let software = if software { self.in_software(queue) } else { Vec::new() };
             return software.into_iter().chain(self.modes()).collect();
         }
-        let mut linux: Vec<Remedy> = self.in_software(queue).into_iter().chain(self.modes()).collect();
+        let gro = self.coalesced().into_iter();
+        let mut linux: Vec<Remedy> = gro.chain(self.in_software(queue)).chain(self.modes()).collect();
         let freebsd = remedies::netisr(case);
         if case.system() == Some(System::FreeBsd) {
             // Names of interfaces and numbers of queues are Linux's own.
@@ -153,6 +154,13 @@ impl<'d> Unhashed<'d> {
         } else {
             linux.into_iter().chain(freebsd).collect()
         }
+    }
+
+    /// GRO, where the kernel coalesces PPPoE and it is off: it takes work away that the others only move.
+    fn coalesced(&self) -> Option<Remedy> {
+        let (gro, _) = self.device.case.feature(self.device, "generic-receive-offload")?;
+        let (kernel, _) = self.device.case.pppoe_gro()?;
+        (kernel.coalesces && !gro.on && !gro.fixed).then(|| offloads::gro_on(self.device, true))
     }
 
     /// RPS and steering in XDP. A sample that was taken elsewhere does not say what they would bring.
@@ -167,7 +175,9 @@ impl<'d> Unhashed<'d> {
             rps = Remedy { forecast: Some(Forecast::OtherSample), model: None, ..rps };
             return [rps].into_iter().chain(device.steer()).collect();
         }
-        [rps].into_iter().chain(device.steer_queue(queue)).collect()
+        let is_coalesced = self.what == Carried::Pppoe && device.case.coalesces_pppoe(device);
+        let steer = device.steer_queue(queue).filter(|steer| !is_coalesced || is_better(steer, &rps));
+        [rps].into_iter().chain(steer).collect()
     }
 
     /// Modes of the device in which it would hash them, and that an unmodified driver can be set to use.
@@ -187,6 +197,18 @@ impl<'d> Unhashed<'d> {
         };
         self.stacks().into_iter().flat_map(of_stack).collect()
     }
+}
+
+/// How much more a remedy has to bring than another to be offered beside it: less is a tie.
+const BETTER: f64 = 1.3;
+
+/// Whether the model expects clearly more of a remedy than of another.
+fn is_better(remedy: &Remedy, other: &Remedy) -> bool {
+    let times = |remedy: &Remedy| match &remedy.model {
+        Some(Model::Expected(modelled)) => Some(modelled.times),
+        _ => None,
+    };
+    matches!((times(remedy), times(other)), (Some(times), Some(other)) if times >= BETTER * other)
 }
 
 /// The stacks of tags that arrive, as far as VLAN devices say; both usual ones where they do not.

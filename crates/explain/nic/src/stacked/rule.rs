@@ -154,7 +154,7 @@ impl Rule {
             Rule::GroEndsAtPppoe => (
                 "gro-ends-at-pppoe",
                 "drivers/net/ppp/pppoe.c (no packet_offload)",
-                "GRO does not pass PPPoE",
+                "GRO does not pass PPPoE (Linux 7.2 and later do)",
             ),
             Rule::NoTags => ("no-tags", "", "nothing is in the way"),
         }

@@ -121,6 +121,11 @@ fn checksums_behind_two_tags() {
     ]);
 }
 
+const KERNEL_7: &str =
+    "$ uname -a\nLinux gw 7.3.4+deb13-amd64 #1 SMP PREEMPT_DYNAMIC Debian x86_64 GNU/Linux\n";
+const SYMBOL: &str = "root@OpenWrt:~# grep pppoe_gro /proc/kallsyms\n80601420 t pppoe_gro_receive\t[pppoe]\n";
+const TYPES: &str = "[128123] FUNC 'pppoe_gro_receive' type_id=128122 linkage=static\n";
+
 #[test]
 fn receive_offload_off() {
     let id = "gro-off";
@@ -137,6 +142,25 @@ fn receive_offload_off() {
         (&features("eth0", &ON), id, CLEAR, &[]),
         (&lro, id, CLEAR, &[]),
         (&driver("eth0", "igb"), id, LACKS, &["ethtool -k eth0"]),
-        (&(pppoe + &off), id, CALM, &["GroPppoe"]),
+        (&(pppoe.replace("Linux 6.12.9", "Linux") + &off), id, CALM, &["PppoeGro(None)", "!GroPppoe"]),
+        (
+            &(pppoe.clone() + &off),
+            id,
+            CALM,
+            &["GroPppoe", "coalesces: false, basis: Release", "Linux 6.12.9"],
+        ),
+        (
+            &(pppoe.clone() + &off + KERNEL_7),
+            id,
+            CALM,
+            &["coalesces: true, basis: Release", "Gro { pppoe: true }"],
+        ),
+        (
+            &(pppoe.clone() + &off + SYMBOL),
+            id,
+            CALM,
+            &["coalesces: true, basis: Kallsyms", "pppoe_gro_receive"],
+        ),
+        (&(pppoe + &off + TYPES), id, CALM, &["coalesces: true, basis: Btf"]),
     ]);
 }
