@@ -41,6 +41,13 @@ pub struct CheckArguments {
     state: StateArguments,
 }
 
+/// What the rows of ways rest on.
+const COUNTED: &str = "Counted with igb, PPPoE and 16 TCP connections on Linux 7.3 (docs/measurements/kernel-paths.md), and \
+                       computed for the CPUs of this machine and the flows of the sample.";
+/// What a flowtable does besides.
+const FLOWTABLE: &str = "LAN stands for the devices of the other ports, physical ones, not ppp0 or a bridge. What the flowtable \
+                         passes goes by shapers (SQM, CAKE) and counters of rules; `nft delete table inet fast` ends it. On OpenWrt: \
+                         `uci set firewall.@defaults[0].flow_offloading=1; uci commit firewall; service firewall restart`.";
 /// Rows of lists that a machine can make long.
 const ROWS: usize = 32;
 /// Time over which the rates of an interface that is steered are taken.
@@ -95,12 +102,19 @@ fn print(out: &mut Output, check: &Check, request: &Request, verbose: bool) -> i
         classes(out, &check.classes)?;
         targets(out, check)?;
     }
+    kernel_way(out, check)?;
+    ways(out, check, verbose)?;
     expected(out, check, verbose)?;
     for remark in &check.remarks {
         writeln!(out)?;
         out.paragraph("", &printable(remark))?;
     }
-    if check.possible && check.recommendation.answer != Answer::Nothing {
+    if check.possible
+        && matches!(
+            check.recommendation.answer,
+            Answer::Steer | Answer::Rps | Answer::Unknown | Answer::Steered
+        )
+    {
         writeln!(out)?;
         let command = format!("rxlane steer up {} --dry-run", quoted(&request.interface));
         let command = out.styled(BOLD, command);
@@ -125,7 +139,7 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
         return out.paragraph("  ", &printable(&place.text));
     }
     let style = match check.recommendation.answer {
-        Answer::Steer | Answer::Steered => GOOD,
+        Answer::Steer | Answer::Steered | Answer::Kernel => GOOD,
         Answer::Rps | Answer::Unknown => POOR,
         Answer::Nothing => BOLD,
     };
@@ -268,6 +282,36 @@ fn expected(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
         true => out.paragraph("  ", &printable(&expected.assumptions.join(" "))),
         false => Ok(()),
     }
+}
+
+/// The commands of what the kernel has instead of steering.
+fn kernel_way(out: &mut Output, check: &Check) -> io::Result<()> {
+    if check.commands.is_empty() {
+        return Ok(());
+    }
+    out.heading("The kernel's way")?;
+    for command in &check.commands {
+        writeln!(out, "  {}", out.styled(BOLD, printable(command)))?;
+    }
+    if check.recommendation.way.is_some_and(|way| way.flowtable) {
+        out.paragraph("  ", FLOWTABLE)?;
+    }
+    Ok(())
+}
+
+/// What each way costs, as it was counted.
+fn ways(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
+    let ways = &check.recommendation.ways;
+    if ways.is_empty() || !verbose {
+        return Ok(());
+    }
+    out.heading("Work for a packet, as part of that of now")?;
+    writeln!(out, "{}", out.styled(QUIET, "  busiest CPU   all CPUs"))?;
+    for way in ways {
+        let (busiest, all) = (percent(Some(way.busiest)), percent(Some(way.all)));
+        writeln!(out, "  {busiest:>11}{all:>11}   {}", prose::way_words(way))?;
+    }
+    out.paragraph("  ", COUNTED)
 }
 
 pub fn targets(out: &mut Output, check: &Check) -> io::Result<()> {

@@ -1,12 +1,15 @@
 //! The sentences of a check, made of its facts.
 
+use crate::render::prose::coalescing::pppoe_gro;
+use doctor::pppoe_gro::PppoeGro;
 use format::plural;
 use format::quoted;
 use std::fmt;
 use steer::check::Check;
 use steer::error::Error;
 use steer::facts::{Fact, MtuFits, Tagged, What, list};
-use steer::recommend::{BusiestCpu, Prediction, Reason};
+use steer::recommend::{Answer, BusiestCpu, Prediction, Reason};
+use steer::ways::{Spread, Way};
 use xdp::{AttachedBy, Family, Program};
 
 /// Gives facts and recommendation of a check their sentences.
@@ -104,11 +107,17 @@ fn fact_text(fact: &Fact, name: &str) -> String {
             if *more > 0 { format!(" and {more} more") } else { String::new() },
             list(cpus)
         ),
-        What::Gro(true) => "this kernel coalesces segments (GRO) on the CPU that frames are steered to".to_owned(),
-        What::Gro(false) => {
-            "this kernel does not coalesce steered frames (GRO; Linux 6.15 does): plain and single-tagged TCP loses by that, PPPoE has \
-             no GRO to lose"
-                .to_owned()
+        What::PppoeGro(kernel) => pppoe_gro(*kernel).to_owned(),
+        What::Gro(true, _) => "this kernel coalesces segments (GRO) on the CPU that frames are steered to".to_owned(),
+        What::Gro(false, kernel) => {
+            let pppoe = match kernel {
+                Some(PppoeGro { coalesces: true, .. }) => "TCP loses by that, in PPPoE too",
+                Some(kernel) if !kernel.may_be_backported() => {
+                    "plain and single-tagged TCP loses by that, PPPoE has no GRO to lose"
+                }
+                _ => "plain and single-tagged TCP loses by that, PPPoE where the kernel coalesces it",
+            };
+            format!("this kernel does not coalesce steered frames (GRO; Linux 6.15 does): {pppoe}")
         }
         What::Steered(attached) => format!("steered already (`rxlane steer status {quoted_attached}`)", quoted_attached = quoted(attached)),
         What::Program(program) => other_program(program, name),
@@ -246,6 +255,26 @@ fn reason(reason: &Reason) -> String {
             let compared = rps.map_or(String::new(), |rps| format!(", RPS {}", part(rps)));
             format!("steering leaves the busiest CPU about {} of the work of now{compared}", part(*steer))
         }
+        Reason::KernelWay(cpus, way, steered) => format!(
+            "with {} {} {} the busiest CPU {} of the work of now{}",
+            plural(*cpus as u64, "CPU"),
+            way_words(way),
+            leaves(way),
+            part(way.busiest),
+            steered.as_ref().map_or(String::new(), |steered| {
+                format!("; {} {} {}", way_words(steered), leaves(steered), part(steered.busiest))
+            })
+        ),
+        Reason::SteerWay(cpus, way, kernel) => format!(
+            "with {} {} {} the busiest CPU {} of the work of now{}",
+            plural(*cpus as u64, "CPU"),
+            way_words(way),
+            leaves(way),
+            part(way.busiest),
+            kernel.as_ref().map_or(String::new(), |kernel| {
+                format!(", the best without steering ({}) {}", way_words(kernel), part(kernel.busiest))
+            })
+        ),
         Reason::Steered(interface, formerly) => {
             let formerly =
                 formerly.as_ref().map(|name| format!(", attached as {name}")).unwrap_or_default();
@@ -256,9 +285,44 @@ fn reason(reason: &Reason) -> String {
     }
 }
 
+/// `a flowtable and RPS`; `neither RPS nor steering` where nothing is added.
+pub fn way_words(way: &Way) -> String {
+    let spreading = match way.spreading {
+        Spread::Nothing => None,
+        Spread::Rps => Some("RPS"),
+        Spread::Steer => Some("steering"),
+    };
+    let parts = [way.flowtable.then_some("a flowtable"), way.pppoe_gro.then_some("PPPoE GRO"), spreading];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    match &parts[..] {
+        [] => "neither RPS nor steering".to_owned(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// The verb of [`way_words`].
+fn leaves(way: &Way) -> &'static str {
+    let parts = [way.flowtable, way.pppoe_gro, way.spreading != Spread::Nothing];
+    if parts.into_iter().filter(|part| *part).count() > 1 { "leave" } else { "leaves" }
+}
+
+/// What `up` adds where the kernel has a better way.
+pub fn kernel_way(check: &Check) -> Option<String> {
+    let way = check.recommendation.way.filter(|_| check.recommendation.answer == Answer::Kernel)?;
+    Some(format!(
+        "On this kernel {} {} the busiest CPU less or as much to do, with less work in all: `rxlane steer check {}` prints the commands.",
+        way_words(&way),
+        leaves(&way),
+        quoted(&check.interface)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doctor::pppoe_gro::Basis;
+    use steer::facts::Level;
 
     #[test]
     fn places_and_mtus_name_the_way_out() {
@@ -299,6 +363,44 @@ mod tests {
             let text = stripped("x0", "rxvlan", fixed, tagged, disable);
             assert!(text.contains(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn ways_are_named_by_their_parts() {
+        let way =
+            |flowtable, pppoe_gro, spreading| Way { pppoe_gro, flowtable, spreading, busiest: 0.3, all: 0.8 };
+        for (way, expected) in [
+            (way(false, false, Spread::Nothing), "neither RPS nor steering"),
+            (way(false, true, Spread::Nothing), "PPPoE GRO"),
+            (way(true, false, Spread::Rps), "a flowtable and RPS"),
+            (way(true, true, Spread::Steer), "a flowtable, PPPoE GRO and steering"),
+        ] {
+            assert_eq!(way_words(&way), expected);
+        }
+        let (kernel, steered) = (way(true, false, Spread::Rps), way(true, false, Spread::Steer));
+        assert_eq!(
+            reason(&Reason::KernelWay(4, kernel, Some(steered))),
+            "with 4 CPUs a flowtable and RPS leave the busiest CPU 30 % of the work of now; a flowtable and steering leave 30 %"
+        );
+    }
+
+    #[test]
+    fn what_steered_frames_lose_depends_on_the_kernel() {
+        let text = |kernel| {
+            let fact = Fact {
+                about: "gro",
+                level: Level::Note,
+                text: String::new(),
+                from: None,
+                what: What::Gro(false, kernel),
+            };
+            fact_text(&fact, "eth0")
+        };
+        let found = |coalesces, basis| Some(PppoeGro { coalesces, basis });
+        assert!(text(found(false, Basis::Kallsyms)).contains("PPPoE has no GRO to lose"));
+        assert!(text(found(true, Basis::Btf)).contains("in PPPoE too"));
+        assert!(text(found(false, Basis::Release)).contains("where the kernel coalesces it"));
+        assert!(text(None).contains("where the kernel coalesces it"));
     }
 
     #[test]

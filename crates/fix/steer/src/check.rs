@@ -8,6 +8,7 @@ use crate::plan::{self, LeftOut, Plan, PlanError};
 use crate::receiving;
 use crate::recommend::{self, Answer, BusiestCpu, Costs, Evidence, Recommendation};
 use crate::status::Status;
+use crate::ways::{self, Means};
 use crate::weights::Receiving;
 use doctor::Case;
 use host::{Delta, Interface, Kind};
@@ -62,6 +63,8 @@ pub struct Check {
     pub sample: Option<SampleRow>,
     pub remarks: Vec<String>,
     pub recommendation: Recommendation,
+    /// The commands of the kernel's way, where that is recommended instead of steering.
+    pub commands: Vec<String>,
     /// What the model expects RPS and steering to bring; `None` where it was not computed, is unknown, or frames are steered.
     pub expected: Option<Expected>,
 }
@@ -187,6 +190,10 @@ pub fn check(request: &Request, observation: &Observation, known: &Known) -> Res
         evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &input);
     let stripping = facts::stripping(interface);
     let attached_as = known.program.as_ref().and_then(|program| program.attached_name(Family::Steer));
+    let recommendation = match attached_as {
+        Some(attached_as) => recommend::steered(&request.interface, attached_as),
+        None => recommend::recommend(&evidence),
+    };
     let check = Check {
         schema: Check::SCHEMA,
         interface: request.interface.clone(),
@@ -206,10 +213,8 @@ pub fn check(request: &Request, observation: &Observation, known: &Known) -> Res
         left_out: plan.iter().flat_map(|plan| &plan.left_out).map(left_out).collect(),
         sample,
         remarks: remarks(observation, plan.as_ref().err()),
-        recommendation: match attached_as {
-            Some(attached_as) => recommend::steered(&request.interface, attached_as),
-            None => recommend::recommend(&evidence),
-        },
+        commands: commands(&case, interface, &evidence, &recommendation),
+        recommendation,
         expected: None,
         classes,
         facts,
@@ -217,6 +222,20 @@ pub fn check(request: &Request, observation: &Observation, known: &Known) -> Res
     let classes = classes::bits(&check.classes);
     let stripping = stripping.into_iter().filter(|(_, fixed)| !fixed).map(|(name, _)| name).collect();
     Ok(Checked { check, plan, classes, stripping, evidence })
+}
+
+/// What leads to the kernel's way; nothing where that is not the answer.
+fn commands(
+    case: &Case<'_>,
+    interface: &Interface,
+    evidence: &Evidence,
+    found: &Recommendation,
+) -> Vec<String> {
+    match (found.answer, found.way) {
+        (Answer::Kernel | Answer::Rps, Some(way)) => ways::commands(case, interface, evidence, way),
+        (Answer::Rps, None) if !evidence.rps => ways::rps_commands(case, interface),
+        _ => Vec::new(),
+    }
 }
 
 fn tagged(case: &Case<'_>, interface: &Interface, observation: &Observation, choice: &Choice) -> Tagged {
@@ -257,6 +276,7 @@ fn evidence(
     sample: Option<SampleRow>,
     input: &Input<'_>,
 ) -> Evidence {
+    let means = Means::of(case, interface, known.forwards);
     let shares: Vec<f64> = classes.iter().filter(|row| row.selected).filter_map(|row| row.share).collect();
     let busiest = receiving.first().map(|most| BusiestCpu {
         cpu: most.cpu,
@@ -281,7 +301,9 @@ fn evidence(
             .as_ref()
             .is_some_and(|driver| matches!(driver.value.as_str(), "veth" | "tun")),
         rps: !facts::rps_queues(interface).is_empty(),
-        costs: Costs::of(known.forwards),
+        forwards: known.forwards,
+        costs: Costs::measured(&means.measured(known.forwards)),
+        means,
     }
 }
 

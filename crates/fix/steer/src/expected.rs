@@ -7,10 +7,11 @@ use crate::check::{self, Checked, Known, Request};
 use crate::observation::Observation;
 use crate::plan::Plan;
 use crate::recommend::Evidence;
+use crate::ways::Use;
 use crate::weights;
 use doctor::Case;
 use host::Interface;
-use model::forecast::{Measured, Spreading, transferred};
+use model::forecast::{Spreading, transferred};
 use serde::Serialize;
 
 /// Packets a second without loss, with nothing, RPS and steering.
@@ -71,7 +72,7 @@ fn simulated(
     if evidence.receiving.is_empty() || cpus.len() < 2 || plan.weights.is_empty() {
         return None;
     }
-    let measured = Measured::of(forwards);
+    let measured = &evidence.means.measured(forwards);
     let received: Vec<f64> = cpus.iter().map(|&cpu| weights::received(cpu, &evidence.receiving)).collect();
     let known = seconds_a_frame(case, evidence);
     let seconds = known.unwrap_or(ANY);
@@ -88,7 +89,14 @@ fn simulated(
         packets_per_second: known.map(|_| now),
         rps: gain(Spreading::Rps(&rps)),
         steer: if why_not.is_none() { gain(Spreading::Steer(&steered)) } else { None },
-        assumptions: assumptions(case, interface, forwards, known, why_not),
+        assumptions: assumptions(
+            case,
+            interface,
+            forwards,
+            known,
+            why_not,
+            evidence.means.pppoe_gro == Use::On,
+        ),
     })
 }
 
@@ -148,11 +156,15 @@ fn assumptions(
     forwards: bool,
     seconds: Option<f64>,
     why_not: Option<&'static str>,
+    coalesced: bool,
 ) -> Vec<String> {
     let what = if forwards { "forwarded" } else { "delivered" };
+    let kernel = match coalesced {
+        true => "Linux 7.3 with PPPoE GRO (docs/measurements/kernel-paths.md)",
+        false => "Linux 6.12 (docs/measurements/steering.md)",
+    };
     let mut assumptions = vec![format!(
-        "Work for a frame divides as was counted for PPPoE TCP that is {what}, with igb and Linux 6.12 \
-         (docs/measurements/steering.md)."
+        "Work for a frame divides as was counted for PPPoE TCP that is {what}, with igb and {kernel}."
     )];
     assumptions.push(match seconds {
         Some(seconds) => format!(

@@ -2,6 +2,7 @@
 
 use crate::drivers::{self, Driver};
 use doctor::Case;
+use doctor::pppoe_gro::PppoeGro;
 use host::{Interface, Kind, Observed};
 use kernel::netlink::XdpFeatures;
 use nic::schema;
@@ -84,7 +85,10 @@ pub enum What {
         more: usize,
         cpus: Vec<u32>,
     },
-    Gro(bool),
+    /// Whether the CPUs that frames are steered to coalesce, and whether the kernel coalesces what is in PPPoE.
+    Gro(bool, Option<PppoeGro>),
+    /// Whether the kernel coalesces what is in PPPoE, which the interface carries.
+    PppoeGro(Option<PppoeGro>),
     Steered(String),
     Program(Box<Program>),
 }
@@ -111,7 +115,7 @@ impl What {
             What::VethChecksums => "checksums",
             What::VethTags | What::TagsOfGeneric | What::TagsKept | What::TagsStripped { .. } => "tags",
             What::Rps { .. } => "rps",
-            What::Gro(_) => "gro",
+            What::Gro(..) | What::PppoeGro(_) => "gro",
             What::Steered(_) | What::Program(_) => "program",
         }
     }
@@ -158,18 +162,12 @@ pub fn facts(case: &Case<'_>, interface: &Interface, input: &Input<'_>) -> Vec<F
         checksums(interface, input),
         rps(interface),
         gro(case),
+        pppoe_gro(case, interface),
         program(input),
     ];
     let mut all: Vec<Fact> = all.into_iter().flatten().collect();
     all.sort_by_key(|fact| fact.level != Level::Stops);
     all
-}
-
-/// The release's first two numbers: `6.12.9-amd64` is 6 and 12.
-pub fn release(case: &Case<'_>) -> Option<(u32, u32)> {
-    let text = &case.snapshot().kernel.as_ref()?.value;
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Where frames arrive: XDP sees them on the physical device, with all their headers.
@@ -198,7 +196,7 @@ fn master(case: &Case<'_>, name: &str, kind: &str) -> What {
 /// 5.18 and read what other CPUs counted since 5.19 ([`xdp::Kernel`]).
 fn kernel(case: &Case<'_>) -> Option<Fact> {
     let found = case.snapshot().kernel.as_ref()?.value.clone();
-    match release(case)? {
+    match case.release()? {
         release if release < (5, 9) => Some(What::KernelTooOld(found).fact(Level::Stops)),
         release if release < (5, 19) => Some(What::KernelOlder(found).fact(Level::Note)),
         _ => None,
@@ -375,8 +373,25 @@ pub fn list(cpus: &[u32]) -> String {
 
 /// The threads of a cpumap coalesce since 6.15 (`cpu_map_gro_receive()` in kernel/bpf/cpumap.c).
 fn gro(case: &Case<'_>) -> Option<Fact> {
-    let coalesces = release(case)? >= (6, 15);
-    Some(What::Gro(coalesces).fact(if coalesces { Level::Good } else { Level::Note }))
+    let coalesces = case.release()? >= (6, 15);
+    let pppoe = case.pppoe_gro().map(|(kernel, _)| kernel);
+    Some(What::Gro(coalesces, pppoe).fact(if coalesces { Level::Good } else { Level::Note }))
+}
+
+/// Of an interface with PPPoE sessions of the kernel.
+fn pppoe_gro(case: &Case<'_>, interface: &Interface) -> Option<Fact> {
+    if !case.ends_pppoe(interface) {
+        return None;
+    }
+    let Some((kernel, quote)) = case.pppoe_gro() else {
+        return Some(What::PppoeGro(None).fact(Level::Unknown));
+    };
+    let level = match kernel {
+        kernel if kernel.may_be_backported() => Level::Unknown,
+        PppoeGro { coalesces: true, .. } => Level::Good,
+        _ => Level::Note,
+    };
+    Some(What::PppoeGro(Some(kernel)).fact(level).from(quote.text.to_string()))
 }
 
 fn program(input: &Input<'_>) -> Option<Fact> {

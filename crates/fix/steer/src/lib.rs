@@ -53,4 +53,5 @@ pub mod record;
 pub mod stale_namespaces;
 pub mod status;
 pub mod up;
+pub mod ways;
 pub mod weights;

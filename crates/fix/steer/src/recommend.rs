@@ -4,6 +4,7 @@
 //! CPU with clearly less work than RPS would ([`WORTH`]); "nothing to do" where no CPU is the limit, where the device
 //! spreads the traffic already, or where one flow is most of it, which nothing can spread.
 
+use crate::ways::{self, Means, Spread, Way};
 use crate::weights::{self, Receiving, Work};
 use host::Load;
 use model::forecast::Measured;
@@ -14,6 +15,8 @@ use serde::Serialize;
 pub enum Answer {
     Steer,
     Rps,
+    /// What the kernel has: PPPoE GRO, a flowtable, either with RPS or without.
+    Kernel,
     Nothing,
     Unknown,
     /// It is steered: what a look shows is what steering left.
@@ -25,6 +28,7 @@ impl Answer {
         match self {
             Answer::Steer => "steer",
             Answer::Rps => "RPS is enough",
+            Answer::Kernel => "the kernel's own way is better",
             Answer::Nothing => "nothing to do",
             Answer::Unknown => "unknown",
             Answer::Steered => "steered already",
@@ -41,6 +45,10 @@ pub struct Recommendation {
     pub why: Vec<Reason>,
     /// What the busiest CPU would have to do; `None` where the CPUs that receive are not known.
     pub predicted: Option<Prediction>,
+    /// The way that is recommended, where the kernel has more than RPS.
+    pub way: Option<Way>,
+    /// Every way that was compared; empty where the kernel has nothing besides RPS.
+    pub ways: Vec<Way>,
 }
 
 /// Why an answer is what it is. Shares are 0 to 1, times per cent.
@@ -65,6 +73,10 @@ pub enum Reason {
     /// With so many CPUs RPS and steering leave the busiest one about the same work.
     TooLittle(usize, Prediction),
     Leaves(Prediction),
+    /// With so many CPUs the kernel's way is as good as the best with steering, or better.
+    KernelWay(usize, Way, Option<Way>),
+    /// With so many CPUs steering is better than what the kernel has; the best of that, too.
+    SteerWay(usize, Way, Option<Way>),
     /// The interface is steered, attached under another name where one stands here.
     Steered(String, Option<String>),
 }
@@ -91,7 +103,11 @@ pub struct Costs {
 impl Costs {
     /// Those of a machine that forwards, or delivers to its own sockets, as they were counted.
     pub const fn of(forwards: bool) -> Costs {
-        let Measured { now, steer, rps } = *Measured::of(forwards);
+        Costs::measured(Measured::of(forwards))
+    }
+
+    pub const fn measured(measured: &Measured) -> Costs {
+        let Measured { now, steer, rps } = *measured;
         Costs { now, steer: Work::measured(steer), rps: Some(Work::measured(rps)) }
     }
 }
@@ -122,7 +138,10 @@ pub struct Evidence {
     /// Whether frames arrive in socket buffers, as on the end of a veth pair or a TUN device.
     pub buffered: bool,
     pub rps: bool,
+    pub forwards: bool,
     pub costs: Costs,
+    /// What the kernel has besides RPS.
+    pub means: Means,
 }
 
 /// How much less work on the busiest CPU than with RPS makes steering worth it. Measurements of the same thing differ
@@ -143,16 +162,23 @@ const LITTLE: f64 = 0.1;
 pub fn steered(interface: &str, attached_as: &str) -> Recommendation {
     let formerly = Some(attached_as).filter(|name| *name != interface).map(str::to_owned);
     let why = vec![Reason::Steered(interface.to_owned(), formerly)];
-    Recommendation { answer: Answer::Steered, reasons: Vec::new(), why, predicted: None }
+    let (reasons, ways) = (Vec::new(), Vec::new());
+    Recommendation { answer: Answer::Steered, reasons, why, predicted: None, way: None, ways }
 }
 
 pub fn recommend(evidence: &Evidence) -> Recommendation {
     let predicted = predict(evidence);
-    let (answer, why) = no_use(evidence)
-        .map(|reason| (Answer::Nothing, vec![reason]))
-        .or_else(|| unknown(evidence).map(|reason| (Answer::Unknown, vec![reason])))
-        .unwrap_or_else(|| worth(evidence, predicted));
-    Recommendation { answer, reasons: Vec::new(), why, predicted }
+    let ways = ways::ways(evidence);
+    let settled = no_use(evidence)
+        .map(|reason| (Answer::Nothing, reason))
+        .or_else(|| unknown(evidence).map(|reason| (Answer::Unknown, reason)));
+    let way = ways::best(&ways, evidence.native != Some(false)).filter(|_| settled.is_none());
+    let (answer, why) = match (settled, way) {
+        (Some((answer, reason)), _) => (answer, vec![reason]),
+        (None, Some(way)) => by_way(evidence, way, &ways),
+        (None, None) => worth(evidence, predicted),
+    };
+    Recommendation { answer, reasons: Vec::new(), why, predicted, way, ways }
 }
 
 /// Why nothing is to be done, if so.
@@ -198,6 +224,28 @@ fn unknown(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
+/// The answer where the kernel has more than RPS.
+fn by_way(evidence: &Evidence, way: Way, ways: &[Way]) -> (Answer, Vec<Reason>) {
+    let best_of = |steered: bool| {
+        let of_kind = ways.iter().filter(|way| (way.spreading == Spread::Steer) == steered);
+        of_kind.min_by(|a, b| a.busiest.total_cmp(&b.busiest)).copied()
+    };
+    let cpus = evidence.online.len();
+    let (answer, decisive) = match way.spreading {
+        Spread::Steer => (Answer::Steer, Reason::SteerWay(cpus, way, best_of(false))),
+        Spread::Nothing if evidence.means.is_used(way) => {
+            (Answer::Nothing, Reason::KernelWay(cpus, way, best_of(true)))
+        }
+        Spread::Rps if !way.pppoe_gro && !way.flowtable => {
+            (Answer::Rps, Reason::KernelWay(cpus, way, best_of(true)))
+        }
+        _ => (Answer::Kernel, Reason::KernelWay(cpus, way, best_of(true))),
+    };
+    let no_native = (evidence.native == Some(false)).then_some(Reason::NoNative);
+    let receives = evidence.busiest.map(Reason::Receives);
+    (answer, [Some(decisive), no_native, receives].into_iter().flatten().collect())
+}
+
 fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Reason>) {
     let mut reasons: Vec<Reason> = evidence.busiest.map(Reason::Receives).into_iter().collect();
     let decisive = match predicted {
@@ -215,10 +263,18 @@ fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Rea
     (Answer::Rps, reasons)
 }
 
-/// What the busiest CPU would have to do ([`Work::spent`]). Steering chooses the shares ([`weights::weigh`]); RPS has a
-/// mask, which is taken for all CPUs or for those that do not receive, whichever is better.
+/// What the busiest CPU would have to do as part of what it has now.
 fn predict(evidence: &Evidence) -> Option<Prediction> {
-    let Costs { now, steer, rps } = evidence.costs;
+    let (Prediction { rps, steer }, now) = busiest_with(evidence, evidence.costs, 1.0)?;
+    Some(Prediction { rps: rps.map(|rps| rps / now), steer: steer / now })
+}
+
+/// What the busiest CPU has to do with such costs ([`Work::spent`]), in their unit, and what it has with neither RPS nor steering.
+/// The busiest of the CPUs that do not receive gets `uneven` times the mean of what moves to them. Steering chooses the shares
+/// ([`weights::weigh`]); RPS has a mask, which is taken for all CPUs or for those that do not receive,
+/// whichever is better.
+pub(crate) fn busiest_with(evidence: &Evidence, costs: Costs, uneven: f64) -> Option<(Prediction, f64)> {
+    let Costs { now, steer, rps } = costs;
     let receives = |cpu: u32| received(evidence, cpu);
     let most = evidence.receiving.iter().map(|receiving| receiving.share).fold(0.0, f64::max);
     let now = most * now;
@@ -232,16 +288,13 @@ fn predict(evidence: &Evidence) -> Option<Prediction> {
     let with_rps = rps.map(|rps| {
         let over = |mask: &[u32]| {
             let each = 1.0 / mask.len().max(1) as f64;
-            busiest(evidence, rps, |cpu| if mask.contains(&cpu) { each } else { 0.0 })
+            busiest(evidence, rps, uneven, |cpu| if mask.contains(&cpu) { each } else { 0.0 })
         };
         let others: Vec<u32> = evidence.online.iter().copied().filter(|&cpu| receives(cpu) == 0.0).collect();
         let among_all = over(&evidence.online);
         if others.is_empty() { among_all } else { among_all.min(over(&others)) }
     });
-    Some(Prediction {
-        rps: with_rps.map(|rps| rps / now),
-        steer: busiest(evidence, steer, weights_of_targets) / now,
-    })
+    Some((Prediction { rps: with_rps, steer: busiest(evidence, steer, uneven, weights_of_targets) }, now))
 }
 
 fn received(evidence: &Evidence, cpu: u32) -> f64 {
@@ -249,10 +302,15 @@ fn received(evidence: &Evidence, cpu: u32) -> f64 {
 }
 
 /// Work of the busiest CPU for an average frame, with such shares of what moves.
-fn busiest(evidence: &Evidence, work: Work, share: impl Fn(u32) -> f64) -> f64 {
+fn busiest(evidence: &Evidence, work: Work, uneven: f64, share: impl Fn(u32) -> f64) -> f64 {
     let receiving = evidence.receiving.iter().map(|receiving| receiving.cpu);
     let all = evidence.online.iter().copied().chain(evidence.targets.iter().copied()).chain(receiving);
-    all.map(|cpu| work.spent(received(evidence, cpu), share(cpu))).fold(0.0, f64::max)
+    let spent = |cpu: u32| {
+        let received = received(evidence, cpu);
+        let uneven = if received > 0.0 { 1.0 } else { uneven };
+        work.spent(received, (uneven * share(cpu)).min(1.0))
+    };
+    all.map(spent).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -276,6 +334,8 @@ mod tests {
             native: Some(true),
             buffered: false,
             rps: false,
+            forwards: true,
+            means: Means::default(),
             costs: Costs {
                 now: 4.0,
                 steer: Work { stays: 1.0, moves: 3.0, own: 4.0 },

@@ -1,5 +1,6 @@
 //! What `check` says of machines, from the texts of their tools.
 
+use doctor::pppoe_gro::{Basis, PppoeGro};
 use host::text::Reader;
 use rxlane_steer::check::{Check, Checked, Known, Request, check};
 use rxlane_steer::classes::Choice;
@@ -7,6 +8,7 @@ use rxlane_steer::expected::{Expected, expected};
 use rxlane_steer::facts::{Level, MtuFits, Tagged, What};
 use rxlane_steer::observation::{Observation, Sampled};
 use rxlane_steer::recommend::Answer;
+use rxlane_steer::ways::Spread;
 
 /// An i350 with four queues, all frames on queue 0, whose CPU has no time left; two readings a second apart.
 fn router(driver: &str, pci: &str, mtu: u32, rxvlan: &str, more: &str) -> String {
@@ -205,4 +207,111 @@ fn an_old_kernel_stops_steering() {
     let check = checked(&text, &request("eth0")).check;
     assert_eq!(fact(&check, "kernel"), (Level::Stops, What::KernelTooOld("5.4.0".to_owned())));
     assert!(check.lacks());
+}
+
+/// A session of the kernel, and GRO of the interface; then what shows the kernel.
+fn pppoe_router(gro: &str, kernel: &str) -> String {
+    let text = router("igb", "8086:1521", 1500, "off", "")
+        .replace("rx-vlan-offload: off\n", &format!("rx-vlan-offload: off\ngeneric-receive-offload: {gro}\n"))
+        .replace("Linux 6.12.9\n", kernel);
+    text.replace(
+        "$ nproc\n",
+        "$ cat /proc/net/pppoe\nId       Address              Device\n00000D00 (mac)    eth0\n$ nproc\n",
+    )
+}
+
+const BACKPORTED: &str = "Linux 6.6.93\n$ grep pppoe_ /proc/kallsyms\n00000000 t pppoe_rcv\t[pppoe]\n\
+                          00000000 t pppoe_gro_receive\t[pppoe]\n";
+
+#[test]
+fn whether_pppoe_is_coalesced_is_a_fact_with_its_source() {
+    let release = |coalesces| PppoeGro { coalesces, basis: Basis::Release };
+    for (kernel, level, expected) in [
+        ("Linux 6.12.9\n", Level::Unknown, release(false)),
+        ("Linux 7.3.4+deb13-amd64\n", Level::Good, release(true)),
+        (BACKPORTED, Level::Good, PppoeGro { coalesces: true, basis: Basis::Kallsyms }),
+    ] {
+        let check = checked(&pppoe_router("on", kernel), &request("eth0")).check;
+        let facts: Vec<_> = check.facts.iter().filter(|fact| fact.about == "gro").collect();
+        let found = facts.iter().find(|fact| fact.what == What::PppoeGro(Some(expected)));
+        assert_eq!(found.map(|fact| fact.level), Some(level), "{kernel}: {facts:?}");
+    }
+    // Without a session of the kernel it has no part in the matter.
+    let check = checked(&router("igb", "8086:1521", 1500, "off", ""), &request("eth0")).check;
+    assert!(!check.facts.iter().any(|fact| matches!(fact.what, What::PppoeGro(_))));
+}
+
+/// The answer, the way, and the commands, where so many CPUs forward or deliver.
+fn way(text: &str, cpus: u32, forwards: bool) -> (Answer, Option<(bool, bool, Spread)>, Vec<String>) {
+    let known = Known { online: (0..cpus).collect(), forwards, ..Known::default() };
+    let check = check(&request("eth0"), &observation(text), &known).expect("an answer").check;
+    let way = check.recommendation.way.map(|way| (way.pppoe_gro, way.flowtable, way.spreading));
+    (check.recommendation.answer, way, check.commands)
+}
+
+#[test]
+fn the_answer_follows_from_what_the_kernel_has() {
+    let (old, new) = ("Linux 6.12.9\n", "Linux 7.3.4\n");
+    // A router, which a flowtable helps on either kernel.
+    for kernel in [old, new, BACKPORTED] {
+        let (answer, way, commands) = way(&pppoe_router("on", kernel), 4, true);
+        assert_eq!(answer, Answer::Kernel, "{kernel}");
+        assert!(
+            way.is_some_and(|(_, flowtable, spreading)| flowtable && spreading != Spread::Steer),
+            "{way:?}"
+        );
+        assert!(commands.iter().any(|command| command.contains("flowtable established")), "{commands:?}");
+    }
+    // An end of connections: RPS before, GRO with it or without it since.
+    let rps = "echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus";
+    assert_eq!(way(&pppoe_router("on", old), 4, false), (Answer::Rps, None, vec![rps.to_owned()]));
+    let (answer, found, commands) = way(&pppoe_router("off", new), 2, false);
+    assert_eq!((answer, found), (Answer::Kernel, Some((true, false, Spread::Nothing))));
+    assert_eq!(commands, ["ethtool -K eth0 gro on"]);
+    // It is on already, and two CPUs leave nothing to gain by spreading.
+    let (answer, found, commands) = way(&pppoe_router("on", new), 2, false);
+    assert_eq!((answer, found), (Answer::Nothing, Some((true, false, Spread::Nothing))));
+    assert!(commands.is_empty());
+}
+
+#[test]
+fn a_flowtable_in_use_is_not_made_again() {
+    let rules = |devices: &str, rule: &str| {
+        format!(
+            "$ nft list ruleset\ntable inet fw4 {{\n\tflowtable ft {{\n\t\thook ingress priority filter\n\t\tdevices = {{ {devices} }}\n\
+             \t}}\n\n\tchain forward {{\n\t\ttype filter hook forward priority filter; policy drop;\n\t\t{rule}\n\t}}\n}}\n$ nproc\n"
+        )
+    };
+    let add = "meta l4proto { tcp, udp } flow add @ft";
+    let text = pppoe_router("on", "Linux 6.12.9\n");
+    for (rules, expected) in [
+        (rules("\"eth0\", \"eth1\"", add), false),
+        (rules("eth0, eth1", add), false),
+        // The PPP interface is no device of the hook that matters, and without a rule nothing is put there.
+        (rules("\"eth1\", \"ppp0\"", add), true),
+        (rules("eth0, eth1", "counter packets 3 bytes 180"), true),
+    ] {
+        let (answer, _, commands) = way(&text.replace("$ nproc\n", &rules), 4, true);
+        assert_eq!(answer, Answer::Kernel, "{rules}");
+        assert_eq!(
+            commands.iter().any(|command| command.contains("flowtable")),
+            expected,
+            "{rules}: {commands:?}"
+        );
+        assert!(commands.iter().any(|command| command.contains("rps_cpus")), "{commands:?}");
+    }
+}
+
+#[test]
+fn threads_that_do_not_coalesce_make_steering_worse() {
+    let with = |kernel: &str| {
+        let known = Known { online: (0..8).collect(), forwards: false, ..Known::default() };
+        let text = pppoe_router("on", kernel);
+        let found =
+            check(&request("eth0"), &observation(&text), &known).expect("an answer").check.recommendation;
+        let steered = found.ways.iter().find(|way| way.pppoe_gro && way.spreading == Spread::Steer);
+        (found.answer, steered.expect("steering").busiest)
+    };
+    let ((_, new), (_, backported)) = (with("Linux 7.3.4\n"), with(BACKPORTED));
+    assert!(new < backported, "{new} {backported}");
 }
