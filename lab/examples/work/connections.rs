@@ -1,7 +1,7 @@
 //! Connections of iperf3 whose packets arrive on `client`, in every mode in turn.
 
 use crate::count::{count, idle, print};
-use crate::mode::{Mode, enter, leave};
+use crate::mode::{Mode, Spreading, enter, leave};
 use anyhow::Result;
 use rxlane_lab::Guest;
 
@@ -11,13 +11,13 @@ const ROUNDS: usize = 2;
 /// `iperf3` is the command of its client, with all but the time.
 pub fn measure(guest: &Guest, cpus: usize, modes: &[Mode], iperf3: &str) -> Result<()> {
     for mode in modes.iter().cycle().take(ROUNDS * modes.len()) {
-        if let Mode::Steer(_) = mode {
+        if let Spreading::Steer(_) = mode.spreading {
             // What `up` samples.
             let load = format!("{iperf3} -t 8");
             guest.start(&load.split(' ').collect::<Vec<_>>(), "/tmp/load")?;
         }
         enter(guest, "client", mode, cpus)?;
-        if let Mode::Steer(_) = mode {
+        if let Spreading::Steer(_) = mode.spreading {
             guest.sh("until grep -q 'iperf Done' /tmp/load; do sleep 0.2; done")?;
         }
         guest.sh(&format!("{iperf3} -t 2"))?;

@@ -1,6 +1,6 @@
 //! Connections over the kernel's PPPoE to programs on the router.
 
-use crate::mode::{selected, spreading};
+use crate::mode::{Mode, choices, selected, spreading};
 use crate::{adapter, connections, vectors};
 use anyhow::Result;
 use rxlane_lab::Guest;
@@ -36,5 +36,11 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
         cpus - 1
     );
     let client = "ip netns exec far taskset -c 4-7 iperf3 -c 10.7.0.1 -P 16";
-    connections::measure(guest, cpus, &selected(spreading(cpus)), client)
+    // Where the kernel coalesces in PPPoE, the choices without and with it; else all ways of spreading.
+    let choices = Mode::combined(guest, &choices(cpus), &[false])?;
+    let modes = match choices.first() {
+        Some(Mode { pppoe_gro: Some(_), .. }) => choices,
+        _ => spreading(cpus).into_iter().map(Mode::from).collect(),
+    };
+    connections::measure(guest, cpus, &selected(modes), client)
 }

@@ -1,7 +1,7 @@
 //! TCP segments of many flows in a PPPoE session, injected, and forwarded without NAT.
 
 use crate::count::{count, idle, print};
-use crate::mode::{enter, leave, selected, spreading};
+use crate::mode::{Mode, enter, leave, selected, spreading};
 use anyhow::Result;
 use rxlane_lab::Guest;
 use rxlane_lab::built::program;
@@ -52,7 +52,7 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
             "forwarded, frames of {size} bytes, {FLOWS} flows; instructions per packet on CPUs 0 to {}",
             cpus - 1
         );
-        for mode in selected(spreading(cpus)) {
+        for mode in selected(spreading(cpus).into_iter().map(Mode::from).collect()) {
             enter(guest, "wan", &mode, cpus)?;
             let port = guest.port("wan")?;
             // The first packets fill caches.

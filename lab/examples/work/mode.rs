@@ -11,7 +11,7 @@ const PINS: &str = "/sys/fs/bpf/work";
 
 /// How packets spread over the router's CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum Spreading {
     Off,
     /// To the CPUs of this mask, by the kernel.
     Rps(u32),
@@ -19,25 +19,51 @@ pub enum Mode {
     Least(u32),
     /// By `rxlane steer up` to these CPUs; it samples the interface under load and chooses the shares.
     Steer(String),
+}
+
+/// A way of spreading, and what the kernel does besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mode {
+    pub spreading: Spreading,
     /// Established flows bypass the stack (`nft` flowtable over the physical devices).
-    Flowtable,
-    /// The interface coalesces nothing (`ethtool -K gro off`).
-    GroOff,
-    /// Both.
-    FlowtableGroOff,
+    pub flowtable: bool,
+    /// The kernel can coalesce what is in PPPoE, and the interface's GRO is on. `None`: it cannot, and GRO stays as it was.
+    pub pppoe_gro: Option<bool>,
+}
+
+impl From<Spreading> for Mode {
+    fn from(spreading: Spreading) -> Mode {
+        Mode { spreading, flowtable: false, pppoe_gro: None }
+    }
 }
 
 impl Mode {
     pub fn name(&self) -> String {
-        match self {
-            Mode::Off => "off".to_owned(),
-            Mode::Rps(mask) => format!("RPS, mask {mask:x}"),
-            Mode::Least(buckets) => format!("least, {buckets}/256 to CPU 0"),
-            Mode::Steer(cpus) => format!("rxlane, --cpus {cpus}"),
-            Mode::Flowtable => "flowtable".to_owned(),
-            Mode::GroOff => "GRO off".to_owned(),
-            Mode::FlowtableGroOff => "flowtable, GRO off".to_owned(),
+        let spreading = match &self.spreading {
+            Spreading::Off => None,
+            Spreading::Rps(mask) => Some(format!("RPS, mask {mask:x}")),
+            Spreading::Least(buckets) => Some(format!("least, {buckets}/256 to CPU 0")),
+            Spreading::Steer(cpus) => Some(format!("rxlane, --cpus {cpus}")),
+        };
+        let flowtable = self.flowtable.then(|| "flowtable".to_owned());
+        let gro = self.pppoe_gro.unwrap_or_default().then(|| "PPPoE GRO".to_owned());
+        let parts: Vec<String> = [flowtable, gro, spreading].into_iter().flatten().collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(" + ") }
+    }
+
+    /// All of these spreadings without and with flowtables, each also with PPPoE GRO where the kernel has it.
+    pub fn combined(guest: &Guest, spreadings: &[Spreading], flowtables: &[bool]) -> Result<Vec<Mode>> {
+        let coalesces = guest.sh("grep -c pppoe_gro_receive /proc/kallsyms || true")?.trim() != "0";
+        let gro: &[Option<bool>] = if coalesces { &[Some(false), Some(true)] } else { &[None] };
+        let mut modes = Vec::new();
+        for &flowtable in flowtables {
+            for &pppoe_gro in gro {
+                let mode =
+                    |spreading: &Spreading| Mode { spreading: spreading.clone(), flowtable, pppoe_gro };
+                modes.extend(spreadings.iter().map(mode));
+            }
         }
+        Ok(modes)
     }
 }
 
@@ -53,52 +79,70 @@ pub fn selected(modes: Vec<Mode>) -> Vec<Mode> {
 }
 
 /// All ways of spreading over `cpus` CPUs.
-pub fn spreading(cpus: usize) -> Vec<Mode> {
+pub fn spreading(cpus: usize) -> Vec<Spreading> {
     let (all, count) = ((1 << cpus) - 1, cpus as f64);
     let weight = (MOVES - (count - 1.0) * STAYS) / (count * MOVES);
     vec![
-        Mode::Off,
-        Mode::Rps(all),
-        Mode::Rps(all - 1),
-        Mode::Least(256 / cpus as u32),
-        Mode::Least((weight.max(0.0) * 256.0).round() as u32),
-        Mode::Least(0),
-        Mode::Steer(format!("0-{}", cpus - 1)),
-        Mode::Steer(format!("1-{}", cpus - 1)),
+        Spreading::Off,
+        Spreading::Rps(all),
+        Spreading::Rps(all - 1),
+        Spreading::Least(256 / cpus as u32),
+        Spreading::Least((weight.max(0.0) * 256.0).round() as u32),
+        Spreading::Least(0),
+        Spreading::Steer(format!("0-{}", cpus - 1)),
+        Spreading::Steer(format!("1-{}", cpus - 1)),
         // Nothing moves: what a frame costs that is its own CPU's.
-        Mode::Steer("0".to_owned()),
+        Spreading::Steer("0".to_owned()),
     ]
 }
 
+/// What a person would choose from: nothing, RPS with and without the interrupt CPU, `rxlane steer` with it, without it, and with
+/// nothing that moves.
+pub fn choices(cpus: usize) -> Vec<Spreading> {
+    let all = (1 << cpus) - 1;
+    let steer = [format!("0-{}", cpus - 1), format!("1-{}", cpus - 1), "0".to_owned()];
+    let spreading = [Spreading::Off, Spreading::Rps(all), Spreading::Rps(all - 1)];
+    spreading.into_iter().chain(steer.map(Spreading::Steer)).collect()
+}
+
 pub fn enter(guest: &Guest, name: &str, mode: &Mode, cpus: usize) -> Result<()> {
-    match mode {
-        Mode::Off => Ok(()),
-        Mode::Rps(mask) => rps(guest, name, *mask),
-        Mode::Least(buckets) => least(guest, name, *buckets, cpus),
-        Mode::Steer(cpus) => steer(guest, name, cpus),
-        Mode::Flowtable => routed::rules(guest, true),
-        Mode::GroOff => gro(guest, name, false),
-        Mode::FlowtableGroOff => gro(guest, name, false).and_then(|()| routed::rules(guest, true)),
+    if let Some(is_on) = mode.pppoe_gro {
+        gro(guest, name, is_on)?;
+    }
+    if mode.flowtable {
+        routed::rules(guest, true)?;
+    }
+    match &mode.spreading {
+        Spreading::Off => Ok(()),
+        Spreading::Rps(mask) => rps(guest, name, *mask),
+        Spreading::Least(buckets) => least(guest, name, *buckets, cpus),
+        Spreading::Steer(cpus) => steer(guest, name, cpus),
     }
 }
 
 pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
-    match mode {
-        Mode::Off => Ok(()),
-        Mode::Rps(_) => rps(guest, name, 0),
-        Mode::Flowtable => routed::rules(guest, false),
-        Mode::GroOff => gro(guest, name, true),
-        Mode::FlowtableGroOff => gro(guest, name, true).and_then(|()| routed::rules(guest, false)),
-        Mode::Least(_) | Mode::Steer(_) => {
-            let down = match mode {
-                Mode::Steer(_) => format!("{} steer down {name} >/dev/null", program("rxlane")?.display()),
+    match &mode.spreading {
+        Spreading::Off => {}
+        Spreading::Rps(_) => rps(guest, name, 0)?,
+        Spreading::Least(_) | Spreading::Steer(_) => {
+            let down = match mode.spreading {
+                Spreading::Steer(_) => {
+                    format!("{} steer down {name} >/dev/null", program("rxlane")?.display())
+                }
                 _ => format!("ip link set {name} xdpdrv off; rm -rf {PINS}"),
             };
             guest.sh(&down)?;
             guest.await_carrier(name)?;
-            vectors(guest, name, 0)
+            vectors(guest, name, 0)?;
         }
     }
+    if mode.flowtable {
+        routed::rules(guest, false)?;
+    }
+    if mode.pppoe_gro.is_some() {
+        gro(guest, name, true)?;
+    }
+    Ok(())
 }
 
 fn rps(guest: &Guest, name: &str, mask: u32) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Connections of a host behind the router, over the kernel's PPPoE, with masquerade: what most home routers do.
 
-use crate::mode::{Mode, selected};
+use crate::mode::{Mode, choices, selected};
 use crate::{adapter, connections, vectors};
 use anyhow::Result;
 use rxlane_lab::Guest;
@@ -46,16 +46,7 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
         "routed with masquerade, 16 connections of iperf3 downloading; instructions per received packet on CPUs 0 to {}",
         cpus - 1
     );
-    let all = (1 << cpus) - 1;
-    let modes = selected(vec![
-        Mode::Off,
-        Mode::Rps(all),
-        Mode::Rps(all - 1),
-        Mode::Steer(format!("0-{}", cpus - 1)),
-        Mode::Flowtable,
-        Mode::GroOff,
-        Mode::FlowtableGroOff,
-    ]);
+    let modes = selected(Mode::combined(guest, &choices(cpus), &[false, true])?);
     let client = "ip netns exec house taskset -c 4-7 iperf3 -c 10.7.0.2 -R -P 16";
     connections::measure(guest, cpus, &modes, client)
 }
