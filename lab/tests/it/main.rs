@@ -10,6 +10,7 @@ mod bench_pps;
 mod bench_scenarios;
 mod bench_work;
 mod captures;
+mod coalescing;
 mod harness;
 mod links;
 mod offline;
