@@ -3,6 +3,7 @@
 //! * [`netlink`]: interfaces, addresses, routes, XDP programs, generic families, notifications.
 //! * [`socket`]: packet sockets and their filters, many messages a system call, UDP, memory shared with the kernel.
 //! * [`tun`], [`ethtool`], [`bpf`]: devices of this process, what drivers say, bpf(2).
+//! * [`perf`]: what CPUs execute, and tracepoints.
 //! * [`process`], [`netns`], [`cpu`]: who is alive, which network namespace, which CPUs and what they do; [`random`] numbers.
 //! * [`mod@file`]: locks, private folders, files replaced as a whole, bounded reads.
 //!
@@ -26,6 +27,7 @@ pub mod ethtool;
 pub mod file;
 pub mod netlink;
 pub mod netns;
+pub mod perf;
 pub mod process;
 pub mod random;
 pub mod socket;

@@ -24,6 +24,7 @@ mod generic;
 mod link;
 mod message;
 pub mod netfilter;
+mod qdisc;
 mod route;
 mod xdp;
 
@@ -32,6 +33,7 @@ pub use events::{Change, Events};
 pub use generic::Generic;
 pub use link::{Link, configure, disable_own_ipv6, link_by_index, link_by_name, rename, set_down, set_up};
 pub use message::{Attributes, Message, until_zero};
+pub use qdisc::{Qdisc, qdiscs};
 pub use route::{Gateway, Route, add_route, append_route, default_route, remove_route, route_of};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 

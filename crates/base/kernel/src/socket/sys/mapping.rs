@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory shared with the kernel. Every access checks its bounds, and finds nothing where they are exceeded.
 pub struct Mapping {
@@ -63,6 +63,14 @@ impl Mapping {
         fits.then(|| unsafe { AtomicU32::from_ptr(self.start.add(offset).cast()) })
     }
 
+    /// The same of eight bytes.
+    #[inline]
+    pub fn long(&self, offset: usize) -> Option<&AtomicU64> {
+        let fits = offset.is_multiple_of(8) && self.length.checked_sub(8).is_some_and(|last| offset <= last);
+        // SAFETY: eight aligned bytes of the mapping (see above).
+        fits.then(|| unsafe { AtomicU64::from_ptr(self.start.add(offset).cast()) })
+    }
+
     /// Bytes that the kernel has handed over by a word read before, and does not change until another word is written;
     /// none where there are not so many.
     #[inline]
@@ -105,6 +113,7 @@ mod tests {
         let mut mapping = Mapping::anonymous(4096).expect("memory");
         assert_eq!((mapping.bytes(4090, 6).len(), mapping.bytes(4090, 7).len()), (6, 0));
         assert_eq!((mapping.bytes_mut(0, 4096).len(), mapping.bytes_mut(usize::MAX, 2).len()), (4096, 0));
+        assert!(mapping.long(4088).is_some() && mapping.long(4092).is_none() && mapping.long(4096).is_none());
         assert!(mapping.word(4092).is_some() && mapping.word(4096).is_none() && mapping.word(2).is_none());
     }
 }
