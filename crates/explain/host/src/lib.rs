@@ -44,6 +44,7 @@ pub mod setting;
 mod snapshot;
 pub mod statistics;
 pub mod text;
+pub mod trace;
 
 pub use counter::{Basis, Counter, Delta, Shares};
 pub use interface::{

@@ -53,6 +53,7 @@ mod processes;
 mod queues;
 mod sessions;
 mod sysctls;
+pub mod trace;
 mod uci;
 
 use bundle::{Bundle, Output, Unread};

@@ -82,6 +82,11 @@ impl Link {
         attached.is_some_and(|mode| mode != 0)
     }
 
+    /// Counters of lost packets, by their names in `/sys/class/net/…/statistics`.
+    pub(super) fn losses(&self) -> Vec<(&'static str, u64)> {
+        statistics::losses(self.attributes())
+    }
+
     fn attributes(&self) -> Attributes<'_> {
         Attributes::new(&self.attributes)
     }

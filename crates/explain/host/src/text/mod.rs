@@ -37,7 +37,7 @@ mod pciconf;
 mod pppoe_driver;
 mod proc_interrupts;
 mod proc_net;
-mod proc_softnet;
+pub(crate) mod proc_softnet;
 mod proc_stat;
 mod ps;
 mod refusal;

@@ -35,9 +35,7 @@ struct Rows {
 
 impl Section for Rows {
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        let Some(columns) = columns(line.trimmed()) else { return Outcome::Over };
-        let cpu = columns.get(CPU_COLUMN).map_or(self.next, |&cpu| cpu);
-        self.next = cpu.saturating_add(1);
+        let Some((cpu, columns)) = self.row(line.trimmed()) else { return Outcome::Over };
         let [processed, dropped, squeezed, ..] = columns[..] else { return Outcome::Over };
         if cpu as usize >= Snapshot::CPUS {
             snapshot.omitted += 1;
@@ -65,6 +63,23 @@ impl Section for Rows {
         }
         Outcome::Taken
     }
+}
+
+impl Rows {
+    /// The CPU of a row, and its columns.
+    fn row(&mut self, line: &str) -> Option<(u32, Vec<u32>)> {
+        let columns = columns(line)?;
+        let cpu = columns.get(CPU_COLUMN).map_or(self.next, |&cpu| cpu);
+        self.next = cpu.saturating_add(1);
+        Some((cpu, columns))
+    }
+}
+
+/// The rows of the file, each with its CPU.
+#[cfg(target_os = "linux")]
+pub(crate) fn rows(text: &str) -> Vec<(u32, Vec<u32>)> {
+    let mut rows = Rows { next: 0 };
+    text.lines().map_while(|line| rows.row(line.trim())).collect()
 }
 
 /// Nine or more numbers of eight hexadecimal digits, and nothing else.

@@ -7,6 +7,7 @@ mod live;
 mod sample;
 mod statistics;
 mod texts;
+mod trace;
 
 /// What the text of one paste says.
 fn read(text: &str) -> rxlane_host::Snapshot {

@@ -63,6 +63,22 @@ pub(super) fn render(attributes: Attributes<'_>) -> String {
     text
 }
 
+/// Counters of lost packets, by their names in sysfs; none where the kernel sent none.
+pub(super) fn losses(attributes: Attributes<'_>) -> Vec<(&'static str, u64)> {
+    const LOSSES: [(&str, usize); 8] = [
+        ("rx_errors", 4),
+        ("tx_errors", 5),
+        ("rx_dropped", 6),
+        ("tx_dropped", 7),
+        ("rx_over_errors", 11),
+        ("rx_fifo_errors", 14),
+        ("rx_missed_errors", 15),
+        ("rx_nohandler", 23),
+    ];
+    let counters = Counters::of(attributes);
+    LOSSES.iter().filter_map(|(name, place)| Some((*name, counters.as_ref()?.get(*place)))).collect()
+}
+
 fn block(text: &mut String, label: &str, columns: Columns, counters: &Counters, widths: [usize; 7]) {
     let (mut heading, mut numbers) = (format!("    {label}: "), String::from("    "));
     for (place, ((name, counter), width)) in columns.into_iter().zip(widths).enumerate() {
