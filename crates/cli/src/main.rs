@@ -16,6 +16,7 @@ mod explain_command;
 mod gen_command;
 mod generate;
 mod link_command;
+mod live_sample;
 mod model_command;
 mod nics;
 mod output;
@@ -26,6 +27,7 @@ mod pppoe_command;
 mod progress;
 mod render;
 mod rss_command;
+mod signals;
 mod steer_command;
 mod top_command;
 mod usage;
@@ -61,7 +63,7 @@ enum Command {
     Doctor(Box<doctor_command::DoctorArguments>),
     /// Let tagged and PPPoE frames be longer without letting longer untagged frames in.
     Envelope(envelope_command::EnvelopeArguments),
-    /// Show where every frame of a capture lands, and why.
+    /// Show where every frame of a capture, or of a sample of an interface, lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
     /// Write seeded traffic samples as captures.
     Gen(gen_command::GenArguments),

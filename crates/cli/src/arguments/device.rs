@@ -42,6 +42,11 @@ impl DeviceArguments {
         receiver(profile, self.queues, self.key.clone(), self.reta.as_ref(), &self.hash_fields)
     }
 
+    /// Whether nothing changes how a device is set up by itself.
+    pub fn is_as_it_is(&self) -> bool {
+        self.queues.is_none() && self.key.is_none() && self.reta.is_none() && self.hash_fields.is_empty()
+    }
+
     /// Files that the arguments name.
     pub fn inputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let reta = self.reta.as_ref().and_then(|reta| match reta {

@@ -9,7 +9,8 @@ mod send;
 mod text;
 
 use crate::output::{CommandResult, Lacks, Output};
-use anyhow::{Context, anyhow};
+use crate::signals::stop_by_signals;
+use anyhow::anyhow;
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Report, Run, SCHEMA};
 use bench::scenario::{pppoe::Pppoe, steer::Steer, vlan::Vlan};
@@ -19,11 +20,8 @@ use numbers::Cpus;
 use rustix::io::Errno;
 use serde_json::Value;
 use service::memory;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -157,15 +155,6 @@ impl CommonArguments {
         }
         text::summary(out, &run, noun)
     }
-}
-
-/// Set when a signal asks for the end. A second one changes nothing: timeout(1) sends each twice.
-fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).with_context(|| format!("signal {signal}"))?;
-    }
-    Ok(stop)
 }
 
 struct Lines<'a> {

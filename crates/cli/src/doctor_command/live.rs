@@ -1,12 +1,13 @@
 //! This machine as the doctor's material.
 
 use super::{DoctorArguments, lacks};
+use crate::live_sample;
 use crate::output::complain;
 use anyhow::Context;
 use format::one_line;
 use host::Snapshot;
 use host::live::{self, Options, Progress};
-use host::sample::{self, Limits};
+use host::sample::Limits;
 use host::text::Reader;
 use std::thread;
 use std::time::Duration;
@@ -76,13 +77,9 @@ fn words(progress: &Progress) -> String {
 }
 
 fn take_sample(name: &str, duration: Duration) -> anyhow::Result<Vec<u8>> {
-    let interface = name.parse().with_context(|| format!("`{name}`"))?;
-    let mut pcap = Vec::new();
     let limits = Limits { duration, ..Limits::default() };
-    let taken = sample::sample(&interface, &limits, &mut pcap).map_err(|error| {
-        let error = anyhow::Error::from(error);
-        let denied = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-        if denied.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied) {
+    let (pcap, taken) = live_sample::take(name, &limits, &mut |_| true).map_err(|error| {
+        if live_sample::lacks_privilege(&error) {
             lacks(format!("{error:#}; sampling traffic requires root (sudo rxlane doctor …)"))
         } else {
             error

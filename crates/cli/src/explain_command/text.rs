@@ -1,6 +1,7 @@
 //! A report as text: what it means, then where frames land; with --verbose what the traffic consists of.
 
 use crate::output::{BOLD, GOOD, Output, POOR};
+use crate::render::prose;
 use explain::Report;
 use format::{Share, plural, printable, shortened, size, thousands};
 use std::io::{self, Write};
@@ -48,6 +49,9 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
         || links.len() > 1
     {
         writeln!(out, "link types: {}", shortened(&links.join(", "), out.width().saturating_sub(12)))?;
+    }
+    if let Some(sample) = &source.sample {
+        out.paragraph("", &format!("{}.", prose::explain::sample(sample)))?;
     }
     for problem in &source.problems {
         writeln!(out, "{}", out.styled(POOR, printable(problem)))?;

@@ -10,6 +10,7 @@ mod bench_scenario;
 mod doctor_live;
 mod documents;
 mod envelope_live;
+mod explain_live;
 mod killed;
 mod link_live;
 mod load;

@@ -103,7 +103,7 @@ fn what_is_asked_of_no_machine_fits_a_screen() {
 }
 
 /// Of an interface NAME, in their order; those with a star print something to standard output, which fits a screen.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 42] = [
     "* doctor --seconds 0.1",
     "doctor --seconds 0.1 --verbose",
     "doctor NAME --seconds 0.1",
@@ -144,6 +144,8 @@ const COMMANDS: [&str; 40] = [
     "* pppoe disconnect --concentrator NAME",
     "pppoe disconnect NAME",
     "explain /dev/null --nic NAME",
+    "* explain NAME --seconds 0.1",
+    "explain --interface NAME --seconds 0.1 --verbose",
 ];
 
 #[test]

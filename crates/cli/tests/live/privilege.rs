@@ -52,6 +52,8 @@ fn what_is_missing_is_named_and_nothing_is_changed() {
         ("nobody", "bench pppoe --rounds 1", 3, "require root: sudo rxlane bench pppoe --rounds 1"),
         ("nobody", "bench forward --rounds 1", 3, "require root: sudo rxlane bench forward --rounds 1"),
         ("nobody", "doctor wan0 --sample --seconds 1", 3, ""),
+        ("-net_raw", "explain wan0", 3, "requires CAP_NET_RAW: run it as root (sudo rxlane explain wan0)"),
+        ("nobody", "explain wan0", 3, "tcpdump -Q in -i wan0 -c 100000 -s 256 -w FILE"),
     ] {
         let output = without(&machine, lacking, arguments);
         output.is(&(lacking, arguments), code, expected);

@@ -62,5 +62,4 @@ pub use diagnose::diagnose;
 pub use report::Report;
 pub use rule::Rule;
 pub use rules::RULES;
-pub use traffic::Traffic;
-pub(crate) use traffic::setup;
+pub use traffic::{Traffic, setup};

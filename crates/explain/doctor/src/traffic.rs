@@ -68,7 +68,7 @@ impl Traffic {
 }
 
 /// A device's settings, as far as the snapshot knows them.
-pub(crate) fn setup(device: &Interface, case: &Case<'_>) -> Setup {
+pub fn setup(device: &Interface, case: &Case<'_>) -> Setup {
     let reta = device.reta.as_ref().map(|seen| seen.get());
     Setup {
         queues: case.queue_count(device).and_then(|count| u16::try_from(count).ok()),

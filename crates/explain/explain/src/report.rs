@@ -61,6 +61,33 @@ pub struct Source {
     pub problems: Vec<String>,
     /// Whether part of a file could not be read; the other problems are remarks.
     pub damaged: bool,
+    /// How the frames were sampled; absent of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<LiveSample>,
+}
+
+/// What stands in a report in place of a hash key that was read from an interface: who knows the key can aim all traffic
+/// at one queue, and reports are posted.
+pub const INTERFACE_KEY: &str = "that of the interface";
+
+/// A sample of what an interface receives, from a packet socket: after GRO, and without what an XDP program kept.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveSample {
+    pub interface: String,
+    /// Always `received`: frames that the interface sent are left out.
+    pub direction: &'static str,
+    /// How long it took.
+    pub seconds: f64,
+    /// Bytes kept of each frame.
+    pub snap: u32,
+    /// Frames that came too fast to be taken.
+    pub dropped: u64,
+    /// Frames that are several TCP segments, merged before the socket saw them.
+    pub merged: u64,
+    /// Frames whose outermost VLAN tag the NIC or the kernel had taken off, and that have it again.
+    pub tags: u64,
+    /// What ended it: `time`, `frames`, `bytes`, `down` (the interface), or `requested` (a signal).
+    pub end: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]

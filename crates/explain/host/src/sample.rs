@@ -4,8 +4,8 @@
 //!
 //! * Frames come from a packet socket (packet(7)) bound to the interface. Only received ones are taken, also those for
 //!   other stations where the interface lets them in; it is not made promiscuous.
-//! * A sample ends with its time, its number of frames, or its bytes ([`Limits`]), whichever is first. Memory is
-//!   that of 32 frames of [`Limits::snap`] bytes, and 8 MiB in the kernel.
+//! * A sample ends with its time, its number of frames, or its bytes ([`Limits`]), whichever is first, or when who watches it
+//!   says so ([`sample_with`]). Memory is that of 32 frames of [`Limits::snap`] bytes, and 8 MiB in the kernel.
 //! * A VLAN tag that the device or the kernel took off a frame (`rx-vlan-offload`; `skb_vlan_untag()` of net/core/dev.c)
 //!   is put back in its place, with its TPID.
 //! * The file is a pcap of version 2.4 with nanoseconds and link type Ethernet; each record tells the frame's full
@@ -61,6 +61,8 @@ pub enum End {
     Bytes,
     /// The interface went down, or away.
     Down,
+    /// The caller ended it.
+    Requested,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,20 @@ pub enum Error {
 /// [`Error::Privilege`] without `CAP_NET_RAW`; its other variants say what is wrong with the interface.
 /// An interface that goes down in the midst of a sample ends it without an error.
 pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) -> Result<Sample, Error> {
+    sample_with(interface, limits, file, &mut |_| true)
+}
+
+/// The same. `watch` sees what was taken so far, several times a second and after every signal; false ends the sample.
+///
+/// # Errors
+///
+/// Those of [`sample`].
+pub fn sample_with(
+    interface: &InterfaceName,
+    limits: &Limits,
+    file: &mut dyn Write,
+    watch: &mut dyn FnMut(&Sample) -> bool,
+) -> Result<Sample, Error> {
     let socket = open(interface)?;
     let begin = Instant::now();
     let snap = limits.snap.clamp(64, 65_535);
@@ -137,7 +153,11 @@ pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) 
         let Some(left) = limits.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) else {
             break End::Time;
         };
-        if !wait(&socket, left).map_err(|error| failed("wait for frames", error))? {
+        taken.sample.elapsed = begin.elapsed();
+        if !watch(&taken.sample) {
+            break End::Requested;
+        }
+        if !wait(&socket, left.min(TICK)).map_err(|error| failed("wait for frames", error))? {
             continue;
         }
         match batch.receive(&socket) {
@@ -187,6 +207,8 @@ const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
 /// Bytes that the kernel keeps until they are taken. A full-size frame counts about 2,300 there.
 const BUFFER: usize = 8 << 20;
+/// How long nothing may arrive before who watches is called again.
+const TICK: Duration = Duration::from_millis(100);
 /// Frames taken at once.
 const SLOTS: usize = 32;
 

@@ -3,6 +3,7 @@
 use super::STANDARD_INPUT;
 use crate::page::unbroken;
 use explain::Report;
+use explain::report::{INTERFACE_KEY, LiveSample};
 use format::{printable_up_to, quoted, thousands};
 use maud::{Markup, html};
 
@@ -12,6 +13,7 @@ const FILES: usize = 4;
 pub fn method(report: &Report) -> Markup {
     let (nic, queues) = (&report.nic, thousands(report.nic.queues.into()));
     let cpus = thousands(report.steered.cpus.into());
+    let sample = report.source.sample.as_ref();
     html! {
         section.method {
             h2 { "How this was computed" }
@@ -23,6 +25,8 @@ pub fn method(report: &Report) -> Markup {
                     @if nic.assumed {
                         strong { "It was assumed, because none was named: " }
                         "name yours with " code { "--nic" } "; " code { "rxlane nics" } " lists them."
+                    } @else if sample.is_some() {
+                        "It is that of the interface, as it is set up, or was named with " code { "--nic" } "."
                     } @else {
                         "It was named with " code { "--nic" } "."
                     }
@@ -36,7 +40,9 @@ pub fn method(report: &Report) -> Markup {
                     @if !report.nic.hash_types.is_empty() {
                         "Enabled here: " (report.nic.hash_types.join(", ")) ". "
                     }
-                    @if report.nic.key_given {
+                    @if report.nic.key_given && report.nic.key == INTERFACE_KEY {
+                        "The key is that of the interface, which is not shown: who knows it can aim traffic at a queue."
+                    } @else if report.nic.key_given {
                         "The key was given with " code { "--key" } "."
                     } @else {
                         "The key is Microsoft's verification key, under which every hash can be checked by "
@@ -60,11 +66,29 @@ pub fn method(report: &Report) -> Markup {
                     "carry the same. Effective queues are 1/Σ share²: how many evenly loaded parts the "
                     "distribution is worth."
                 }
+                @if let Some(sample) = sample {
+                    dt { "The sample" }
+                    dd { (sampled(sample)) }
+                }
             }
             p { "The same figures for programs (with " code { "--reta" } " and " code { "--hash-fields" }
                 " where they were given):" }
             pre { code { (unbroken(&command(report))) } }
         }
+    }
+}
+
+/// How the frames of an interface were taken.
+fn sampled(sample: &LiveSample) -> Markup {
+    let counts = [
+        ("had a VLAN tag that the NIC had stripped, put back here", sample.tags),
+        ("were several TCP segments, merged by GRO or LRO", sample.merged),
+        ("came too fast and are missing", sample.dropped),
+    ];
+    html! {
+        "Frames that " bdi { (printable_up_to(&sample.interface, 80)) } " received in " (format!("{:.1}", sample.seconds)) " s, "
+        (thousands(sample.snap.into())) " bytes of each."
+        @for (what, frames) in counts { @if frames > 0 { " " (thousands(frames)) " " (what) "." } }
     }
 }
 
@@ -74,7 +98,8 @@ fn command(report: &Report) -> String {
     let files = if (1..=FILES).contains(&files.len()) { files.join(" ") } else { "FILE…".to_owned() };
     let nic = quoted(&report.nic.name);
     let (queues, cpus) = (report.nic.queues, report.steered.cpus);
-    let key = if report.nic.key_given { format!(" --key {}", report.nic.key) } else { String::new() };
+    let is_named = report.nic.key_given && report.nic.key != INTERFACE_KEY;
+    let key = if is_named { format!(" --key {}", report.nic.key) } else { String::new() };
     format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus}{key} --json")
 }
 

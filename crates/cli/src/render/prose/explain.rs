@@ -2,7 +2,8 @@
 
 use explain::Report;
 use explain::conclusion::{self, Cause, Statement};
-use format::{Share, plural, thousands};
+use explain::report::LiveSample;
+use format::{Share, plural, printable, thousands};
 use serde::Serialize;
 
 /// Reasons that are named; the rest of them concerns few frames.
@@ -18,6 +19,40 @@ pub struct Concluded<'r> {
     #[serde(flatten)]
     pub report: &'r Report,
     pub conclusion: Vec<String>,
+}
+
+/// What a sample holds and what it lacks, without a full stop.
+pub fn sample(sample: &LiveSample) -> String {
+    let mut text = format!(
+        "Live sample of {}: frames received in {:.1} s, {} bytes of each",
+        printable(&sample.interface),
+        sample.seconds,
+        sample.snap
+    );
+    text += match sample.end {
+        "requested" => ", ended early by a signal",
+        "frames" => ", as many as --frames allows",
+        "bytes" => ", as many as memory allows",
+        "down" => ", until the interface went down",
+        _ => "",
+    };
+    if sample.tags > 0 {
+        text += &format!(
+            "; the NIC had stripped a VLAN tag from {}, put back here",
+            plural(sample.tags, "frame")
+        );
+    }
+    if sample.merged > 0 {
+        let several = if sample.merged == 1 { "is" } else { "are" };
+        text += &format!(
+            "; {} {several} several TCP segments merged by GRO or LRO",
+            plural(sample.merged, "frame")
+        );
+    }
+    if sample.dropped > 0 {
+        text += &format!("; {} came too fast and are missing", plural(sample.dropped, "frame"));
+    }
+    text
 }
 
 /// What the report means, a sentence an item.
@@ -45,7 +80,14 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
         )
     };
     match statement {
-        Statement::Empty => "The capture holds no frame.".to_owned(),
+        Statement::Empty => match &report.source.sample {
+            Some(sample) => format!(
+                "{} received no frame in {:.1} s.",
+                printable(&sample.interface),
+                sample.seconds
+            ),
+            None => "The capture holds no frame.".to_owned(),
+        },
         Statement::Unread => {
             let links: Vec<&str> = report.source.link_types.keys().map(String::as_str).collect();
             format!("rxlane does not read frames of this kind ({}).", links.join(", "))

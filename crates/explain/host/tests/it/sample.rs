@@ -1,11 +1,12 @@
 //! The live sample, of frames that the traffic generator sends over a veth pair in a namespace of the test's own.
 
 use capture::Capture;
-use rxlane_host::sample::{End, Error, Limits, Sample, sample};
+use rxlane_host::sample::{End, Error, Limits, Sample, sample, sample_with};
 use rxlane_host::setting::InterfaceName;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Cursor};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
@@ -137,6 +138,30 @@ fn a_sample_ends_with_its_bytes_or_its_time() {
     let (sampled, _) = sample_of(&namespace, &short, &sent);
     assert_eq!((sampled.frames, sampled.end), (400, End::Time));
     assert!(sampled.elapsed >= Duration::from_millis(600), "{:?}", sampled.elapsed);
+}
+
+#[test]
+fn who_watches_a_sample_sees_its_frames_and_ends_it() {
+    let Some(namespace) = pair() else { return };
+    let (started, starts) = mpsc::channel();
+    let (sampled, file) = thread::scope(|scope| {
+        let sampler = scope.spawn(|| {
+            namespace.inside(move || {
+                let mut file = Vec::new();
+                let sampled = sample_with(&name("in0"), &limits(1000), &mut file, &mut |taken| {
+                    // Nobody listens any more after the first time.
+                    let _ = started.send(());
+                    taken.frames < 7
+                });
+                (sampled, file)
+            })
+        });
+        starts.recv().expect("the sampler watches");
+        namespace.send("out0", vec![[3_u8; 60]; 7]).expect("sent");
+        sampler.join().expect("no panic")
+    });
+    let sampled = sampled.expect("a sample");
+    assert_eq!((sampled.frames, sampled.end, read(file).len()), (7, End::Requested, 7));
 }
 
 #[test]
