@@ -3,12 +3,15 @@
 use super::{DoctorArguments, lacks};
 use crate::live_sample;
 use crate::output::complain;
+use crate::render::prose::trace::privilege;
 use anyhow::Context;
 use format::one_line;
 use host::Snapshot;
+use host::live::trace::Tracer;
 use host::live::{self, Options, Progress};
 use host::sample::Limits;
 use host::text::Reader;
+use host::trace::{NotOpened, Obstacle, Trace};
 use std::thread;
 use std::time::Duration;
 use steer::record::Records;
@@ -16,8 +19,11 @@ use steer::record::Records;
 /// What findings call the text of a live machine.
 const NAME: &str = "this machine";
 
-/// Reads this machine, and where that is asked for samples its traffic meanwhile; the sample is a capture.
-pub fn read(arguments: &DoctorArguments) -> anyhow::Result<(Snapshot, Option<Vec<u8>>)> {
+/// The machine, its traffic as a capture, and what was traced meanwhile, as far as that was requested.
+type Read = (Snapshot, Option<Vec<u8>>, Option<Trace>);
+
+/// Reads this machine, and where that is requested samples its traffic and traces it meanwhile.
+pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Read> {
     if !cfg!(target_os = "linux") {
         return Err(lacks(
             "a live machine can be read on Linux only; elsewhere gather a text with the script of `rxlane collect \
@@ -25,13 +31,29 @@ pub fn read(arguments: &DoctorArguments) -> anyhow::Result<(Snapshot, Option<Vec
         ));
     }
     let sampled = arguments.interface.as_deref().filter(|_| arguments.sample);
+    let tracer = arguments.trace.then(|| tracer(arguments)).transpose()?;
     thread::scope(|scope| {
         let sampler = sampled.map(|name| scope.spawn(move || take_sample(name, arguments.seconds)));
+        let tracer = tracer.map(|tracer| scope.spawn(move || tracer.run(arguments.seconds, &mut |_| true)));
         let snapshot = snapshot(arguments);
         let sample =
             sampler.map(|sampler| sampler.join().unwrap_or_else(|_| anyhow::bail!("the sampler failed")));
-        Ok((snapshot?, sample.transpose()?))
+        let trace = tracer.map(|tracer| tracer.join().map_err(|_| anyhow::anyhow!("the tracer failed")));
+        Ok((snapshot?, sample.transpose()?, trace.transpose()?))
     })
+}
+
+/// Opens what can be traced. Error: neither drops nor CPU time can be, since a privilege is missing.
+fn tracer(arguments: &DoctorArguments) -> anyhow::Result<Tracer> {
+    let tracer = Tracer::open(arguments.interface.as_deref());
+    let is_privilege = |lacking: &&NotOpened| matches!(lacking.why, Obstacle::Privilege { .. });
+    match tracer.not_opened().iter().find(is_privilege) {
+        Some(lacking) if !tracer.is_open() => Err(lacks(format!(
+            "tracing requires {}: run it as root (sudo rxlane doctor --trace); without --trace no privilege is needed",
+            privilege(lacking)
+        ))),
+        _ => Ok(tracer),
+    }
 }
 
 fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {

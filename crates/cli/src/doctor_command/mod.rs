@@ -6,6 +6,7 @@ pub mod page;
 mod remedies;
 mod source;
 pub mod text;
+mod trace;
 
 use crate::arguments::{StateArguments, seconds};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  \
     rxlane doctor\n  \
     rxlane doctor enp1s0 --sample --seconds 10\n  \
+    rxlane doctor --trace --seconds 10\n  \
     rxlane doctor --from paste.txt --traffic line.pcap --html line.html\n  \
     ssh router 'sh -s' < collector.sh | rxlane doctor --from -    (collector.sh: rxlane collect --script)\n  \
     rxlane doctor --explain pppoe-unhashed"
@@ -43,6 +45,10 @@ pub struct DoctorArguments {
     /// Sample the traffic of INTERFACE while counters are read (needs root).
     #[arg(long, requires = "interface", conflicts_with_all = ["from", "traffic"])]
     sample: bool,
+    /// Count dropped packets by the kernel's reason, and sample in which functions CPU time goes, while counters are read
+    /// (needs root).
+    #[arg(long, conflicts_with_all = ["from", "apply"])]
+    trace: bool,
     /// Time between the two samples of counters, seconds.
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value = "3", value_parser = seconds(0.1, 3600.0), conflicts_with = "from")]
     seconds: std::time::Duration,
@@ -93,7 +99,8 @@ impl DoctorArguments {
         let material = source::read(&self)?;
         let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;
         self.check(&case)?;
-        let report = doctor::diagnose(&case);
+        let mut report = doctor::diagnose(&case);
+        report.trace = material.trace;
         let report = worded(&report, self.from.is_empty());
         if let Some(ids) = &self.apply {
             return apply::apply(
@@ -125,6 +132,9 @@ impl DoctorArguments {
         } else {
             let print = if self.verbose { text::print } else { text::summary };
             print(out, report)?;
+            if let Some(trace) = &report.trace {
+                trace::print(out, trace, text::width(out), self.verbose)?;
+            }
             if let Some(path) = &self.html {
                 writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
             }

@@ -27,6 +27,7 @@ pub fn render(report: &Worded<'_>) -> String {
             @for interface in first(&report.interfaces, ROWS).0 { (interface_section(report, interface)) }
             (stacked(report))
             (cpus(report))
+            @if let Some(trace) = &report.trace { (super::trace::section(trace)) }
             (findings(report, true))
             (rules(report))
             (unread(report))

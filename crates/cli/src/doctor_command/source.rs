@@ -6,6 +6,7 @@ use capture::Capture;
 use doctor::Traffic;
 use host::Snapshot;
 use host::text::Reader;
+use host::trace::Trace;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Material {
     pub snapshot: Snapshot,
     pub traffic: Option<Traffic>,
+    pub trace: Option<Trace>,
 }
 
 /// CPUs that a prediction spreads over where the text does not say how many there are.
@@ -25,10 +27,10 @@ pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Material> {
     for capture in &arguments.traffic {
         Capture::open(capture)?;
     }
-    let (snapshot, sample) = if arguments.from.is_empty() {
+    let (snapshot, sample, trace) = if arguments.from.is_empty() {
         super::live::read(arguments)?
     } else {
-        (texts(&arguments.from)?, None)
+        (texts(&arguments.from)?, None, None)
     };
     let cpus = snapshot.cpu_count().and_then(|cpus| u16::try_from(cpus).ok()).unwrap_or(USUAL_CPUS);
     let traffic = match sample {
@@ -43,7 +45,7 @@ pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Material> {
             Some(Traffic::new(open, arguments.interface.clone(), cpus))
         }
     };
-    Ok(Material { snapshot, traffic })
+    Ok(Material { snapshot, traffic, trace })
 }
 
 fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {

@@ -22,7 +22,8 @@ const ROWS: usize = 64;
 const INTERFACES: usize = 16;
 const UNREAD: usize = 12;
 
-fn width(out: &Output) -> usize {
+/// Characters of a line.
+pub fn width(out: &Output) -> usize {
     out.width().min(WIDTH)
 }
 

@@ -4,6 +4,7 @@ pub mod coalescing;
 pub mod explain;
 mod facts;
 mod remedies;
+pub mod trace;
 
 use doctor::Report;
 use doctor::facts::{Assumption, Fact, Model};

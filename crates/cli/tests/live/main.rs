@@ -8,6 +8,7 @@ mod bench_live;
 mod bench_pps;
 mod bench_scenario;
 mod doctor_live;
+mod doctor_trace;
 mod documents;
 mod envelope_live;
 mod explain_live;

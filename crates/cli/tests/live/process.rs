@@ -50,13 +50,17 @@ impl Process {
     /// Waits until it has said a text, or has ended; whether it has said it.
     pub fn says_before_its_end(&mut self, text: &str) -> bool {
         wait_until(format!("`{text}`, or its end"), || {
-            let has_ended = self.child.try_wait().expect("a child").is_some();
+            let has_ended = self.has_ended();
             if has_ended {
                 self.join_readers();
             }
             has_ended || self.said().contains(text)
         });
         self.said().contains(text)
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
     }
 
     fn join_readers(&mut self) {

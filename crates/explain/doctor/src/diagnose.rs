@@ -56,6 +56,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         findings,
         rules,
         unread: unread(snapshot),
+        trace: None,
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Report {
     pub rules: Vec<RuleRow>,
     /// What could not be read, and why.
     pub unread: Vec<host::Unread>,
+    /// Where packets were dropped and CPU time went meanwhile; absent where it was not traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<host::trace::Trace>,
 }
 
 impl Report {
