@@ -101,7 +101,12 @@ fn is_applicable(remedy: &WordedRemedy<'_>) -> bool {
 fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Plan> {
     let mut plan = Plan { settings: Vec::new(), left: Vec::new() };
     for finding in findings {
-        let Some(remedy) = finding.remedies.iter().find(|remedy| remedy.os == "linux") else { continue };
+        // Of several ways the first that can be undone here; OpenWrt's own settings are what `--persist` writes.
+        let on_linux = || finding.remedies.iter().filter(|remedy| remedy.os == "linux");
+        let Some(remedy) = on_linux().find(|remedy| is_applicable(remedy)).or_else(|| on_linux().next())
+        else {
+            continue;
+        };
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
         for command in remedy.commands {
             match command.parse::<Setting>() {

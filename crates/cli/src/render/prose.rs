@@ -3,6 +3,7 @@
 pub mod coalescing;
 pub mod explain;
 mod facts;
+mod locks;
 mod remedies;
 pub mod trace;
 

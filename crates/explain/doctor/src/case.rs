@@ -17,6 +17,9 @@ pub const ENOUGH_SINCE_START: u64 = 10_000;
 /// The same between two samples.
 pub const ENOUGH_BETWEEN: u64 = 1_000;
 
+/// Part of the busiest vector's interrupts from which another vector of the same name is in use.
+const USED: f64 = 0.01;
+
 /// Frames, or interrupts, below which their distribution says nothing.
 pub(crate) const fn enough(basis: Basis) -> u64 {
     match basis {
@@ -118,6 +121,19 @@ impl<'a> Case<'a> {
     /// Linux, where the text says or only Linux prints such output.
     pub fn system(&self) -> Option<System> {
         self.snapshot.system.as_ref().map(|fact| fact.value)
+    }
+
+    /// The kernel's version, `(6, 12)` of `6.12.9`, where the text says it and it is Linux.
+    pub(crate) fn kernel(&self) -> Option<(u32, u32)> {
+        let release = self.snapshot.kernel.as_ref().filter(|_| !self.is_bsd())?;
+        let mut numbers = release.value.split(['.', '-']).map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??))
+    }
+
+    /// Whether the model's costs of a frame, which were counted on x86, are this machine's; where nothing says the architecture,
+    /// it is taken for x86.
+    pub fn has_known_costs(&self) -> bool {
+        self.snapshot.architecture.as_ref().is_none_or(|known| known.value == host::Architecture::X86)
     }
 
     /// Whether the text comes from FreeBSD or NetBSD.
@@ -276,14 +292,20 @@ impl<'a> Case<'a> {
         }
         let mut open: Vec<&Interrupt> =
             all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect();
-        // Several of one name and no number: one receives, another transmits (mtk_eth_soc). The name does not say which; it is
-        // taken to be the busiest.
+        // Several of one name and no number. Of a system on a chip's device one receives, another transmits
+        // (mtk_eth_soc), and the name does not say which: the busiest is taken for it. Where they have the interface's name,
+        // each is a queue's or a CPU's (macb, mvpp2), or serves a ring without traffic (bcmgenet).
         let is_one_name = open.array_windows().all(|[one, next]| one.action == next.action);
         if is_one_name && open.iter().all(|interrupt| interrupt.queue.is_none()) {
             let total = |interrupt: &&Interrupt| {
                 interrupt.counts.values().map(host::Counter::value).fold(0, u64::saturating_add)
             };
-            open = open.into_iter().max_by_key(total).into_iter().collect();
+            let most = open.iter().map(total).max().unwrap_or(0);
+            if open.iter().any(|interrupt| interrupt.network_device().is_some()) {
+                open = open.into_iter().max_by_key(total).into_iter().collect();
+            } else {
+                open.retain(|interrupt| total(interrupt) as f64 >= USED * most as f64);
+            }
         }
         open
     }

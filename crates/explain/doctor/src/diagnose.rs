@@ -1,6 +1,7 @@
 //! Runs the rules over a case and draws the verdict.
 
 use crate::finding::{Certainty, Finding, Severity};
+use crate::remedies;
 use crate::report::{Outcome, Report, RuleRow, Summary, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
 use crate::{Case, ENOUGH_BETWEEN, RULES, rows, rules, stacked, steered};
@@ -26,7 +27,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         rules.push(outcome(rule, case, &judgements));
         for judgement in judgements {
             if let Judgement::Found(found) = judgement {
-                findings.extend(found);
+                findings.extend(found.into_iter().map(|finding| remedies::by_uci(case, finding)));
             }
         }
     }

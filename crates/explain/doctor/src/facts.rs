@@ -80,6 +80,7 @@ pub enum Fact {
     LongerRingFills,
     SmallRing { entries: u32, most: u32 },
     Hung { interface: Option<String>, reset: bool, times: u64 },
+    MbufsDenied { kind: String, count: u64, since: Since, limit: Option<(u64, u64)> },
     Allowance { counter: String, count: u64, share: Option<f64>, since: Since },
     TransmitStalled { queue: String },
     TransmitHung { interface: Option<String>, times: u64 },
@@ -93,11 +94,14 @@ pub enum Fact {
     BurstLost(Loss),
     BurstOfSmall,
     BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
-    // irq-one-cpu, irq-collision, irq-floating, cpu-shared, napi-thread
+    // irq-one-cpu, irq-collision, irq-floating, cpu-shared, irq-little-cpu, napi-thread
     VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, since: Since },
     CpusFull { cpus: usize, idle: f64, work: f64 },
     NapiThread { thread: String, share: Option<f64>, if_cpus: Option<u32> },
+    QueueThread { thread: String, share: f64, full: usize },
+    LockContention { share: f64, functions: Vec<String>, lock: Option<(Lock, String)> },
     CpuShared { cpu: u32, owners: Vec<String>, free: Vec<u32>, since: Since },
+    LittleCpu { cpu: u32, owners: Vec<String>, of_1024: Option<u32>, big: Vec<u32>, since: Since },
     VectorsShare { cpu: u32, names: Vec<String>, free: Vec<u32> },
     VectorsMove { moved: usize, of: usize, since: Since, first: String, cpus: Vec<u32> },
     // softirq-one-cpu, time-squeeze
@@ -283,6 +287,20 @@ pub enum Need {
     Unhashed,
 }
 
+/// A lock of the kernel, by what it protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lock {
+    TransmitQueue,
+    Conntrack,
+    Iommu,
+    Pages,
+    Slab,
+    Backlog,
+    Ppp,
+    Socket,
+}
+
 /// What a remedy brings about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -345,6 +363,19 @@ pub enum Effect {
         busiest: Option<f64>,
     },
     FreeCpuEach,
+    FindLock,
+    LessContention {
+        lock: Lock,
+    },
+    MoreMbufs {
+        sysctl: String,
+    },
+    BigCpuEach,
+    ThreadedNapi,
+    /// OpenWrt's setting, for all CPUs or one for each device.
+    PacketSteering {
+        all: bool,
+    },
     FindCause,
     SpreadPolled,
     RpsAtEach,

@@ -34,11 +34,13 @@
 #![forbid(unsafe_code)]
 
 mod case;
+mod cores;
 mod device;
 mod diagnose;
 mod distribution;
 pub mod facts;
 pub mod finding;
+mod fixed;
 mod frame_limit;
 mod load;
 mod loss;

@@ -31,6 +31,7 @@ pub(crate) fn with(remedy: Remedy, device: &Device<'_>, queue: u32, by: By) -> R
         || by == By::Steering && device.driver_name().is_some_and(|name| BUFFERED.contains(&name));
     let model = match device::online(device.case).len() {
         0 | 1 => None,
+        _ if !device.case.has_known_costs() => None,
         _ if uncounted() => Some(Model::Uncounted),
         _ => device.case.modelled(device, queue, by).map(Model::Expected),
     };

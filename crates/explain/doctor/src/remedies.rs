@@ -1,9 +1,10 @@
 //! Spreading in software where the device cannot: which CPUs take the work, the commands for it, and what it would
 //! bring.
 
+use crate::cores::Cores;
 use crate::device::{self, Device};
 use crate::facts::{Effect, Forecast};
-use crate::finding::Remedy;
+use crate::finding::{Finding, Remedy};
 use crate::modelled::{self, By};
 use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 const ONE_FLOW: f64 = 1.3;
 
 /// CPUs to which the work of a queue can go: all but the one that serves it; those of its NUMA node where there
-/// are any, and among them those that serve no other busy device. Empty where the CPUs are not known or there is one.
+/// are any, and among them those that serve no other busy device, big ones where there are little ones. Empty where the CPUs are not known or there is one.
 fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     let free =
         |cpus: &[u32]| -> Vec<u32> { cpus.iter().copied().filter(|cpu| Some(*cpu) != serving).collect() };
@@ -31,6 +32,10 @@ fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     let idle: Vec<u32> = cpus.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
     if !idle.is_empty() {
         cpus = idle;
+    }
+    if let Some(cores) = Cores::of(case) {
+        let big: Vec<u32> = cpus.iter().copied().filter(|cpu| cores.big.contains(cpu)).collect();
+        cpus = if big.is_empty() { cpus } else { big };
     }
     if all.len() < 2 { Vec::new() } else { cpus }
 }
@@ -110,6 +115,49 @@ impl Case<'_> {
     pub fn rps_commands(&self, interface: &Interface, queues: &[u32]) -> Vec<String> {
         Device { case: self, interface }.rps(queues).commands
     }
+}
+
+/// The first release of OpenWrt whose `packet_steering` has the value 2, and the kernel that it has.
+const STEERS_TO_ALL: ((u32, u32), (u32, u32)) = ((24, 10), (6, 6));
+
+/// OpenWrt's packet steering, where it can do more than it does. Since 24.10, 1 is one other CPU for each device, and 2 is all
+/// CPUs (package/network/config/netifd/files/usr/libexec/network/packet-steering.uc); before, 1 is all CPUs, and 2 is
+/// off (packet-steering.sh there).
+pub(crate) fn packet_steering(case: &Case<'_>) -> Option<Remedy> {
+    let snapshot = case.snapshot();
+    if !snapshot.is_openwrt() {
+        return None;
+    }
+    let known = snapshot.distribution.as_ref().and_then(|known| known.value.release.as_deref());
+    let release = known.and_then(|release| {
+        let mut numbers = release.split(['.', '-']).map(|number| number.parse().ok());
+        if release.starts_with("SNAPSHOT") {
+            Some((u32::MAX, 0))
+        } else {
+            Some((numbers.next()??, numbers.next()??))
+        }
+    });
+    let by_release = release.map(|release| release >= STEERS_TO_ALL.0);
+    let has_all = by_release.or_else(|| case.kernel().map(|kernel| kernel >= STEERS_TO_ALL.1)) == Some(true);
+    let value = if has_all { "2" } else { "1" };
+    let now = snapshot.uci.get("network.globals.packet_steering").map(|seen| seen.get().as_str());
+    if now == Some(value) {
+        return None;
+    }
+    let set = format!("uci set network.globals.packet_steering='{value}'");
+    let commands = [set, "uci commit network".to_owned(), "/etc/init.d/packet_steering restart".to_owned()];
+    Some(Remedy::linux(Effect::PacketSteering { all: has_all }, commands))
+}
+
+/// With OpenWrt's packet steering before RPS, whose masks that service writes anew when an interface changes.
+pub(crate) fn by_uci(case: &Case<'_>, mut finding: Finding) -> Finding {
+    let place = |is_it: fn(&Effect) -> bool| finding.remedies.iter().position(|remedy| is_it(&remedy.effect));
+    let rps = place(|effect| matches!(effect, Effect::Rps { .. }));
+    let is_there = place(|effect| matches!(effect, Effect::PacketSteering { .. })).is_some();
+    if let Some((at, remedy)) = rps.filter(|_| !is_there).zip(packet_steering(case)) {
+        finding.remedies.insert(at, remedy);
+    }
+    finding
 }
 
 pub(crate) const DEFERRED: [&str; 2] =

@@ -57,6 +57,11 @@ impl<'a> Vector<'a> {
             && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&cpu))
     }
 
+    /// Whether the kernel refuses it another CPU.
+    pub(crate) fn is_fixed(&self, case: &Case<'_>) -> bool {
+        self.interrupt.fixed(case.snapshot()).is_some()
+    }
+
     pub(crate) fn cpu(&self) -> Option<u32> {
         let (&cpu, &most) = self.by_cpu.iter().max_by_key(|(_, count)| **count)?;
         (most as f64 >= device::SERVES * self.total as f64).then_some(cpu)
@@ -184,11 +189,16 @@ pub(crate) fn is_little(basis: Basis, total: u64) -> bool {
     }
 }
 
-/// Commands that give each vector a CPU of its own, in turn over `cpus`.
-pub(crate) fn one_each<'v>(vectors: impl IntoIterator<Item = &'v Vector<'v>>, cpus: &[u32]) -> Vec<String> {
+/// Commands that give each vector a CPU of its own, in turn over `cpus`; none for those that the kernel does not move.
+pub(crate) fn one_each<'v>(
+    case: &Case<'_>,
+    vectors: impl IntoIterator<Item = &'v Vector<'v>>,
+    cpus: &[u32],
+) -> Vec<String> {
     vectors
         .into_iter()
         .filter(|vector| vector.interrupt.vector.bytes().all(|digit| digit.is_ascii_digit()))
+        .filter(|vector| !vector.is_fixed(case))
         .zip(cpus.iter().cycle())
         .map(|(vector, cpu)| format!("echo {cpu} > /proc/irq/{}/smp_affinity_list", vector.interrupt.vector))
         .collect()

@@ -30,6 +30,7 @@
 
 #![deny(unsafe_code)]
 
+mod architecture;
 pub mod collector;
 mod counter;
 mod interface;
@@ -46,12 +47,14 @@ pub mod statistics;
 pub mod text;
 pub mod trace;
 
+pub use architecture::{Architecture, Fixed};
 pub use counter::{Basis, Counter, Delta, Shares};
 pub use interface::{
     Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, SteerTarget, Steering, Totals, Xdp,
 };
 pub use machine::{
-    Cpus, Interrupt, Load, LogLine, LogTopic, Netisr, NetisrProtocol, Process, Softnet, System, Workstream,
+    Chip, Cpus, Distribution, FunctionShare, Interrupt, Load, LogLine, LogTopic, Mbufs, Netisr,
+    NetisrProtocol, Process, Softnet, System, Workstream,
 };
 pub use netfilter::{Connections, FlowRule, Flowtable, Netfilter, ProtocolConnections};
 pub use quote::{Fact, Observed, Quote};

@@ -29,6 +29,17 @@ impl System {
     }
 }
 
+/// A distribution of Linux.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// `OpenWrt`, `Debian GNU/Linux`.
+    pub name: String,
+    /// `24.10.0`, `SNAPSHOT`; `None` where nothing says it.
+    pub release: Option<String>,
+    /// Whether it is OpenWrt or made of it, so that settings are those of uci.
+    pub is_openwrt: bool,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// CPUs online. A heading of `/proc/interrupts` counts.
@@ -36,6 +47,12 @@ pub struct Cpus {
     pub model: Option<Fact<String>>,
     /// CPUs of each NUMA node, by node.
     pub nodes: BTreeMap<u32, Vec<u32>>,
+    /// What each CPU can do beside the fastest of the machine, which has 1024 (`cpu_capacity`).
+    pub capacity: BTreeMap<u32, Fact<u32>>,
+    /// Highest frequency of each CPU, kHz.
+    pub frequency: BTreeMap<u32, Fact<u32>>,
+    /// Part numbers of Arm's CPUs (`CPU part` of `/proc/cpuinfo`).
+    pub parts: BTreeMap<u32, Fact<u32>>,
     /// Busy time by CPU, per cent of the interval.
     pub load: BTreeMap<u32, Fact<Load>>,
 }
@@ -58,6 +75,8 @@ impl Eq for Load {}
 pub struct Interrupt {
     /// The vector's number or name before the colon (`128`, `irq135`).
     pub vector: String,
+    /// The controller that delivers it, where the text shows it.
+    pub chip: Option<Chip>,
     /// What it is for (`eth0-rx-0`, `igc1:rxq0`).
     pub action: String,
     /// The interface it serves, where the name says.
@@ -75,6 +94,13 @@ pub struct Interrupt {
     /// Interrupts per second since boot, as `vmstat -i` prints it.
     pub rate: Option<Fact<u64>>,
     pub quote: Quote,
+}
+
+/// An interrupt controller (`GICv3`, `SiFive PLIC`, `PCI-MSI`) with the number that it gives the interrupt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chip {
+    pub name: String,
+    pub number: u64,
 }
 
 /// A line of `/proc/net/softnet_stat`.
@@ -129,6 +155,26 @@ pub struct Process {
     /// Per cent of all CPUs together, where that was printed (BusyBox).
     pub of_all: Option<f64>,
     pub quote: Quote,
+}
+
+/// A function in which CPU time was sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionShare {
+    /// Its symbol (`native_queued_spin_lock_slowpath`).
+    pub function: String,
+    /// Part of all samples that are in it, what it calls not counted.
+    pub share: f64,
+    /// Functions on the way to it, where the text shows them.
+    pub callers: Vec<String>,
+}
+
+/// FreeBSD's buffers of the network stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mbufs {
+    /// Requests that failed, by kind: `mbufs`, `clusters`, `mbuf+clusters`, `4k`, `9k`, `16k`.
+    pub denied: BTreeMap<String, Counter>,
+    /// In all, free ones among them, and the greatest number, by kind (`clusters`, `4k`, `9k`, `16k`).
+    pub used: BTreeMap<String, Fact<(u64, u64)>>,
 }
 
 /// What a line of the kernel log is about.

@@ -3,8 +3,8 @@
 #![expect(missing_docs, reason = "what its name does not say has a comment")]
 
 use crate::{
-    Cpus, Fact, Interface, Interrupt, LogLine, Netfilter, Netisr, Observed, Process, Quote, Softnet, System,
-    interface,
+    Architecture, Cpus, Distribution, Fact, FunctionShare, Interface, Interrupt, LogLine, Mbufs, Netfilter,
+    Netisr, Observed, Process, Quote, Softnet, System, interface,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,6 +53,10 @@ pub struct Snapshot {
     pub system: Option<Fact<System>>,
     /// Kernel release (`6.12.9`).
     pub kernel: Option<Fact<String>>,
+    pub architecture: Option<Fact<Architecture>>,
+    pub distribution: Option<Fact<Distribution>>,
+    /// Model of the machine, or what it was built for (`GL.iNet GL-MT6000`, `ramips/mt7621`).
+    pub board: Option<Fact<String>>,
     /// Time between the samples.
     pub interval: Option<Duration>,
     /// Interfaces in the order in which the text names them; the unnamed one has an empty name.
@@ -70,6 +74,10 @@ pub struct Snapshot {
     pub pppoe_driver: Option<Fact<PppoeDriver>>,
     /// Processes that matter.
     pub processes: Vec<Process>,
+    /// Where CPU time goes, in the order of the text.
+    pub functions: Vec<Fact<FunctionShare>>,
+    /// Buffers of FreeBSD's network stack.
+    pub mbufs: Mbufs,
     /// Log lines that matter, one a topic and interface.
     pub log: Vec<LogLine>,
     /// Sysctls by name, dots between the parts.
@@ -150,6 +158,11 @@ impl Snapshot {
             }
         }
         name
+    }
+
+    /// Whether it is OpenWrt, whose settings are those of uci.
+    pub fn is_openwrt(&self) -> bool {
+        self.distribution.as_ref().map_or(!self.uci.is_empty(), |known| known.value.is_openwrt)
     }
 
     /// CPUs online, from whatever says so.

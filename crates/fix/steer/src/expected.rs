@@ -72,6 +72,9 @@ fn simulated(
     if evidence.receiving.is_empty() || cpus.len() < 2 || plan.weights.is_empty() {
         return None;
     }
+    if !case.has_known_costs() {
+        return None;
+    }
     let measured = &evidence.means.measured(forwards);
     let received: Vec<f64> = cpus.iter().map(|&cpu| weights::received(cpu, &evidence.receiving)).collect();
     let known = seconds_a_frame(case, evidence);

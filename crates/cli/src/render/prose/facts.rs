@@ -247,6 +247,17 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             if *reset { "was reset after a hang" } else { "could not hand over a frame" },
             if *times == 1 { "once".to_owned() } else { format!("{times} times") }
         ),
+        Fact::MbufsDenied { kind, count, since, limit } => format!(
+            "The system refused {} requests for buffers of the network ({kind}), {}{}. Drivers then drop what arrives, and programs \
+             get \"No buffer space available\".",
+            thousands(*count),
+            over(*since, "since boot"),
+            limit.map_or(String::new(), |(used, most)| format!(
+                "; {} of at most {} exist",
+                thousands(used),
+                thousands(most)
+            ))
+        ),
         Fact::Allowance { counter, count, share, since } => format!(
             "The host of this virtual machine dropped or held back {} packets of {name} beyond what the instance is allowed \
              (`{counter}`), {}{}: no setting in the machine changes that.",
@@ -321,12 +332,39 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                  through the stack, and no other CPU helps it."
             )
         }
+        Fact::QueueThread { thread, share, full } => format!(
+            "The kernel's thread {thread} takes {share:.0} % of a CPU{}: it carries each packet of its queue to its end, and no other \
+             CPU helps it.",
+            if *full > 1 { format!(", and {} more of its kind are full", full - 1) } else { String::new() }
+        ),
+        Fact::LockContention { share, functions, lock } => format!(
+            "CPUs spend {:.0} % of their time at locks ({}){}. More queues or CPUs make it worse.",
+            share * 100.0,
+            functions.join(", "),
+            lock.as_ref().map_or(String::new(), |(lock, caller)| format!(
+                ": that of {}, by {caller}",
+                super::locks::lock(*lock)
+            ))
+        ),
         Fact::CpuShared { cpu, owners, free, since } => format!(
             "CPU {cpu} served the interrupts of {} {}, while {} serve{} none of a busy device.",
             named(owners),
             over(*since, "since boot"),
             cpus(free),
             if free.len() == 1 { "s" } else { "" }
+        ),
+        Fact::LittleCpu { cpu, owners, of_1024, big, since } => format!(
+            "CPU {cpu} served the interrupts of {} {}. It is one of the little CPUs{}; {} {} faster and serve{} none of a busy \
+             device.",
+            named(owners),
+            over(*since, "since boot"),
+            of_1024.map_or(String::new(), |capacity| format!(
+                ", with {:.0} % of a big one's capacity",
+                f64::from(capacity) / 10.24
+            )),
+            cpus(big),
+            if big.len() == 1 { "is" } else { "are" },
+            if big.len() == 1 { "s" } else { "" }
         ),
         Fact::VectorsShare { cpu, names, free } => format!(
             "CPU {cpu} serves {} busy receive vectors of {name} ({}), while {} serve{} none.",

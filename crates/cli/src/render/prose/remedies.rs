@@ -233,6 +233,38 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 format!("Their work moves to CPUs that serve no other busy queue. {IRQBALANCE}"),
             );
         }
+        Effect::FindLock => (
+            "see which lock it is: who calls the functions that wait for it".into(),
+            "Unknown before the lock is known.",
+        ),
+        Effect::LessContention { lock } => (
+            super::locks::less_contention(*lock).into(),
+            "CPUs that wait less do more work; how much, the next profile shows.",
+        ),
+        Effect::MoreMbufs { sysctl } => (
+            format!("a larger limit of these buffers, {sysctl}, at run time and from the next start"),
+            "Receive rings are filled again, at the price of memory. A number that only grows is a leak, which it delays.",
+        ),
+        Effect::BigCpuEach => {
+            return (
+                "a big CPU for each vector".into(),
+                format!("The same work takes less of a faster CPU's time. {IRQBALANCE}"),
+            );
+        }
+        Effect::ThreadedNapi => (
+            "or threaded NAPI (Linux 5.12): a thread of the kernel does the driver's work and the stack's, on any CPU; it can be \
+             pinned with `taskset`, while the interrupt stays where it is"
+                .into(),
+            "The CPU that takes the interrupt only wakes the thread. One queue has one thread, which is never faster than one CPU.",
+        ),
+        Effect::PacketSteering { all } => (
+            match all {
+                true => "OpenWrt's packet steering to all CPUs (2; 1 is one other CPU for each device)".into(),
+                false => "OpenWrt's packet steering (since release 24.10, 1 is one other CPU for each device, and 2 is all CPUs)"
+                    .into(),
+            },
+            "RPS: the work of the stack moves to other CPUs by flow; what the driver does for each packet stays.",
+        ),
         Effect::FindCause => (
             "find the cause at the busy interface: several vectors on one CPU need other affinities, one busy queue needs RPS or steering in XDP (`rxlane steer`)"
                 .into(),
@@ -246,7 +278,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::RpsAtEach => (
             "RPS at these interfaces, `echo MASK > /sys/class/net/IFACE/queues/rx-0/rps_cpus` (on OpenWrt `uci set \
-             network.globals.packet_steering=1`): the kernel refuses an affinity of interrupts that are each CPU's own"
+             network.globals.packet_steering=1`): the kernel refuses another CPU for these interrupts"
                 .into(),
             "The work of the stack moves to other CPUs; what the driver does for each packet stays.",
         ),

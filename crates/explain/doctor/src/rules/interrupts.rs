@@ -4,10 +4,9 @@ use crate::case::since;
 use crate::device::Device;
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
-use crate::load;
-use crate::modelled;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
+use crate::{fixed, load, modelled};
 use host::Basis;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,9 +67,9 @@ fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load);
-    let commands = vectors::one_each(vectors, &in_order(device, cpu));
+    let commands = vectors::one_each(device.case, vectors, &in_order(device, cpu));
     if commands.is_empty() {
-        return finding;
+        return finding.fix(fixed::instead_of_affinity(device.case, &vectors.iter().collect::<Vec<_>>()));
     }
     let most = vectors.iter().map(|vector| vector.total).max().unwrap_or(0);
     let share = most as f64 / vectors::total(vectors).max(1) as f64;
@@ -119,12 +118,15 @@ pub(super) fn collision(device: &Device<'_>) -> Judgement {
     let severity = load.severity(if is_now { Severity::Warning } else { Severity::Info });
     let names = together.iter().map(|vector| vector.interrupt.action.clone()).collect();
     let moved = together.iter().skip(1).take(free.len()).copied();
-    let commands = vectors::one_each(moved, &free);
-    let remedy = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    let commands = vectors::one_each(device.case, moved, &free);
+    let remedies = match commands.is_empty() {
+        false => vec![Remedy::linux(Effect::FreeCpuEach, commands)],
+        true => fixed::instead_of_affinity(device.case, together),
+    };
     found(severity, Fact::VectorsShare { cpu, names, free })
         .quotes(together.iter().map(|vector| &vector.interrupt.quote))
         .load(&load)
-        .fix(remedy)
+        .fix(remedies)
         .into()
 }
 

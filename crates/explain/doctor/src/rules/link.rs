@@ -154,11 +154,11 @@ pub(super) fn allowance(device: &Device<'_>) -> Judgement {
         (count > 0).then_some((count, since, name, counter))
     });
     let Some((count, since, name, counter)) = exceeded.max_by_key(|(count, ..)| *count) else {
-        let is_counted = !device.totals.allowances.is_empty() || !device.queues.is_empty();
-        // Only a cloud's device counts them.
+        let is_known = is_counted(device) || !device.queues.is_empty();
+        // Only a cloud's device counts them, and of virtio's not each.
         return match device.driver_name() {
-            Some(driver) if driver != "ena" => Judgement::DoesNotApply,
-            _ if is_counted => Judgement::Clear,
+            Some(driver) if driver != "ena" && !is_counted(device) => Judgement::DoesNotApply,
+            _ if is_known => Judgement::Clear,
             _ => Judgement::lacks(format!("ethtool -S {}", device.word())),
         };
     };
@@ -174,6 +174,10 @@ pub(super) fn allowance(device: &Device<'_>) -> Judgement {
         .quotes([counter.quote()])
         .fix([Remedy::linux(Effect::LargerInstance, [""; 0])])
         .into()
+}
+
+fn is_counted(device: &Device<'_>) -> bool {
+    !device.totals.allowances.is_empty()
 }
 
 /// `counter-wrap`: a counter passed 2³² between the samples.

@@ -4,6 +4,9 @@
 mod frames;
 mod interrupts;
 mod link;
+mod little;
+mod lock;
+mod mbufs;
 mod moderation;
 pub(crate) mod netisr;
 mod offloads;
@@ -61,6 +64,7 @@ pub static RULES: &[Rule] = &[
     rule!("queues-below-cpus", "queue", Linux, Device(queues::below_cpus)),
     rule!("ring-overflow", "queue", Device(ring::overflow)),
     rule!("ring-small", "queue", Device(ring::small)),
+    rule!("mbufs-denied", "queue", Machine(mbufs::denied)),
     rule!("interface-wedged", "queue", Machine(link::wedged)),
     rule!("counter-wrap", "queue", Device(link::counter_wrap)),
     rule!("moderation-off", "moderate", Device(moderation::off)),
@@ -69,9 +73,12 @@ pub static RULES: &[Rule] = &[
     rule!("irq-collision", "poll", Device(interrupts::collision)),
     rule!("irq-floating", "poll", Device(interrupts::floating)),
     rule!("cpu-shared", "poll", Linux, Machine(sharing::shared)),
+    rule!("irq-little-cpu", "poll", Linux, Machine(little::little_cpu)),
     rule!("softirq-one-cpu", "poll", Linux, Machine(softirq::one_cpu)),
     rule!("cpus-full", "poll", Machine(softirq::all_full)),
     rule!("napi-thread", "poll", Linux, Machine(processes::napi_thread)),
+    rule!("queue-thread", "poll", Machine(processes::queue_thread)),
+    rule!("lock-contention", "poll", Linux, Machine(lock::contention)),
     rule!("time-squeeze", "poll", Linux, Machine(softirq::time_squeeze)),
     rule!("rps-off", "steer", Linux, Device(spreading::rps_off)),
     rule!("rps-same-cpu", "steer", Linux, Device(spreading::rps_same_cpu)),

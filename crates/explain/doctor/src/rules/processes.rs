@@ -1,9 +1,9 @@
 //! `user-space-pppoe`: each frame passes a user process; `napi-thread`: a thread that polls a device is full.
 
-use crate::Case;
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
+use crate::{Case, remedies};
 use host::{Process, System};
 
 /// Per cent of a CPU from which the process is the limit, and from which it may become it.
@@ -52,10 +52,44 @@ pub(super) fn napi_thread(case: &Case<'_>) -> Judgement {
         };
         let fact = Fact::NapiThread { thread: process.name.clone(), share: process.cpu, if_cpus: cpus };
         let severity = if cpus.is_none() { Severity::Critical } else { Severity::Warning };
-        let remedy = Remedy::linux(Effect::SpreadPolled, [""; 0]);
+        let remedy = remedies::packet_steering(case);
+        let remedy = remedy.unwrap_or_else(|| Remedy::linux(Effect::SpreadPolled, [""; 0]));
         Some(found(severity, fact).quotes([&process.quote]).fix([remedy]).possible_if(cpus.is_some()))
     });
     Judgement::of(judged.collect(), lacks_processes(case))
+}
+
+/// What FreeBSD calls threads that carry packets: those of iflib's task groups (`iflib_module_init()`, sys/net/iflib.c:
+/// `if_io_tqg_0`), of an interrupt, and of netisr (`swi1: netisr 0`, sys/net/netisr.c).
+fn is_queue_thread(name: &str) -> bool {
+    let name = name.trim_start_matches("kernel{").trim_start_matches("intr{");
+    let is_interrupt =
+        || name.starts_with("irq") && [":que", ":rxq", ":rx", ":q"].iter().any(|queue| name.contains(queue));
+    name.starts_with("if_io_tqg_") || name.starts_with("swi1: netisr") || is_interrupt()
+}
+
+/// `queue-thread`: a thread of FreeBSD's kernel that carries packets takes a whole CPU, and others have time.
+pub(super) fn queue_thread(case: &Case<'_>) -> Judgement {
+    if !case.may_be(System::FreeBsd) || case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    if crate::load::all_full(case).is_some() {
+        return Judgement::Clear;
+    }
+    let processes = case.snapshot().processes.iter();
+    let full: Vec<(&Process, f64)> = processes
+        .filter(|process| is_queue_thread(&process.name))
+        .filter_map(|process| Some((process, process.cpu.filter(|share| *share >= FULL)?)))
+        .collect();
+    if full.is_empty() {
+        let is_of_threads = case.is_bsd() && lacks_processes(case).is_empty();
+        return if is_of_threads { Judgement::Clear } else { Judgement::lacks("top -aSHP") };
+    }
+    let judged = full.iter().map(|(process, share)| {
+        let fact = Fact::QueueThread { thread: process.name.clone(), share: *share, full: full.len() };
+        found(Severity::Critical, fact).quotes([&process.quote]).fix(remedies::netisr(case))
+    });
+    Judgement::Found(judged.collect())
 }
 
 fn finding(case: &Case<'_>, process: &Process) -> Finding {

@@ -2,36 +2,38 @@
 
 use crate::Case;
 use crate::case::{enough, since};
+use crate::cores::Cores;
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
-use crate::load;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
+use crate::{fixed, load, remedies};
 use host::Basis;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of the busiest network device's interrupts from which a source takes part of a CPU that counts.
-const BUSY: f64 = 0.05;
+pub(super) const BUSY: f64 = 0.05;
 /// The same from which a network device is named beside busier ones.
 const SEEN: f64 = 0.001;
-/// The driver whose interrupts are each CPU's own, and have no affinity (`request_percpu_irq()`,
-/// drivers/net/ethernet/marvell/mvneta.c).
-const PER_CPU: &str = "mvneta";
-
 /// An interrupt that one CPU serves.
-struct Source<'c> {
+pub(super) struct Source<'c> {
     /// The network interface, or the handler's name: a disk, a USB controller, a radio.
     owner: String,
-    is_network: bool,
-    cpu: u32,
-    vector: Vector<'c>,
+    pub is_network: bool,
+    pub cpu: u32,
+    pub vector: Vector<'c>,
 }
 
 impl Source<'_> {
     /// Whether an affinity that was set since says that another CPU serves it by now.
-    fn is_elsewhere(&self) -> bool {
+    pub fn is_elsewhere(&self) -> bool {
         self.vector.is_elsewhere(self.cpu)
+    }
+
+    /// Whether it took such a part of the interrupts of the busiest network device.
+    pub fn is_part(&self, part: f64, most: u64) -> bool {
+        self.vector.total as f64 >= part * most as f64
     }
 }
 
@@ -42,15 +44,17 @@ pub(super) fn shared(case: &Case<'_>) -> Judgement {
     }
     let sources = sources(case);
     let Some(most) = busiest(&sources) else { return Judgement::lacks("cat /proc/interrupts") };
-    let is_part = |source: &Source<'_>, part: f64| source.vector.total as f64 >= part * most as f64;
-    let busy: Vec<&Source<'_>> = sources.iter().filter(|source| is_part(source, BUSY)).collect();
+    let busy: Vec<&Source<'_>> = sources.iter().filter(|source| source.is_part(BUSY, most)).collect();
     let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
-    let free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
+    let mut free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
+    if let Some(cores) = Cores::of(case) {
+        free.sort_by_key(|cpu| cores.little.contains(cpu));
+    }
     let Some(cpu) = shared_cpu(&busy).filter(|_| !free.is_empty()) else { return Judgement::Clear };
     let least = |source: &Source<'_>| if source.is_network { SEEN } else { BUSY };
     let mut together: Vec<&Source<'_>> = sources
         .iter()
-        .filter(|source| source.cpu == cpu && !source.is_elsewhere() && is_part(source, least(source)))
+        .filter(|source| source.cpu == cpu && !source.is_elsewhere() && source.is_part(least(source), most))
         .collect();
     together.sort_by_key(|source| Reverse(source.vector.total));
     finding(case, cpu, &together, free).into()
@@ -71,33 +75,43 @@ fn shared_cpu(busy: &[&Source<'_>]) -> Option<u32> {
     shared.max_by_key(|(_, together)| total(together)).map(|(cpu, _)| cpu)
 }
 
-/// What is said of the sources that share a CPU, the busiest first.
-fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) -> Finding {
+/// The names of these devices, each once.
+pub(super) fn owners(together: &[&Source<'_>]) -> Vec<String> {
     let mut owners: Vec<String> = Vec::new();
     for source in together {
         if !owners.contains(&source.owner) {
             owners.push(source.owner.clone());
         }
     }
+    owners
+}
+
+/// What is said of the sources that share a CPU, the busiest first.
+fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) -> Finding {
+    let owners = owners(together);
     let second = together.iter().find(|source| owners.first() != Some(&source.owner));
     let is_little = second.is_none_or(|second| vectors::is_little(second.vector.basis, second.vector.total));
     let load = load::of(case, Some(cpu));
     let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
     let since = since(together.first().map_or(Basis::SinceStart, |source| source.vector.basis));
-    let (fixed, moved): (Vec<&Source<'_>>, Vec<&Source<'_>>) =
-        together.iter().skip(1).partition(|source| source.vector.interrupt.action == PER_CPU);
-    let commands = vectors::one_each(moved.into_iter().map(|source| &source.vector), &free);
+    // One stays: of those that cannot be moved, or else the busiest.
+    let vectors = together.iter().map(|source| &source.vector);
+    let (fixed, moved): (Vec<&Vector<'_>>, Vec<&Vector<'_>>) =
+        vectors.partition(|vector| vector.is_fixed(case));
+    let stays = usize::from(fixed.is_empty());
+    let commands = vectors::one_each(case, moved.into_iter().skip(stays), &free);
     let affinity = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
-    let rps = (!fixed.is_empty()).then(|| Remedy::linux(Effect::RpsAtEach, [""; 0]));
     found(severity, Fact::CpuShared { cpu, owners, free, since })
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load)
-        .fix(affinity.into_iter().chain(rps))
+        .fix(remedies::packet_steering(case).filter(|_| fixed.len() < 2))
+        .fix(affinity)
+        .fix(fixed::instead_of_affinity(case, fixed.get(1..).unwrap_or_default()))
 }
 
 /// Most interrupts of a network device; `None`: there is none.
-fn busiest(sources: &[Source<'_>]) -> Option<u64> {
+pub(super) fn busiest(sources: &[Source<'_>]) -> Option<u64> {
     sources.iter().filter(|source| source.is_network).map(|source| source.vector.total).max()
 }
 
@@ -110,7 +124,7 @@ pub(crate) fn busy_cpus(case: &Case<'_>) -> BTreeSet<u32> {
 }
 
 /// Interrupts of devices that one CPU each serves. Those between processors and of timers are no device's.
-fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
+pub(super) fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
     let devices: BTreeMap<&str, String> =
         case.devices().map(|device| (device.interface.name.as_str(), device.word())).collect();
     let source = |interrupt: &'c host::Interrupt| {
@@ -122,9 +136,12 @@ fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
         let vector = Vector::of(case, interrupt)?;
         let cpu = vector.cpu().filter(|_| vector.total >= enough(vector.basis))?;
         let owner = interrupt.interface.as_deref().and_then(|name| devices.get(name).cloned());
-        let owner = owner.or_else(|| interrupt.on_chip_device());
+        let owner = owner.or_else(|| interrupt.network_device());
         let is_network = owner.is_some();
-        Some(Source { owner: owner.unwrap_or_else(|| action.to_owned()), is_network, cpu, vector })
+        // iwlwifi has a vector for each queue: `iwlwifi:queue_1`.
+        let other =
+            || action.split(':').next().filter(|name| *name == "iwlwifi").unwrap_or(action).to_owned();
+        Some(Source { owner: owner.unwrap_or_else(other), is_network, cpu, vector })
     };
     let mut sources: Vec<Source<'c>> = case.snapshot().interrupts.iter().filter_map(source).collect();
     // Where only some moved between the samples, the others are idle.

@@ -5,5 +5,6 @@ mod findings;
 mod machine;
 mod overload;
 mod pages;
+mod pastes;
 mod spread;
 mod stacked;

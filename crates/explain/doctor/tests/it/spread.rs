@@ -3,6 +3,7 @@
 //! FreeBSD's `netstat -Q` and `pciconf -lv`; their values are made up except where a test names its source.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod boards;
 mod interrupts;
 mod queues;
 mod software;

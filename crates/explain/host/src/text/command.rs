@@ -5,7 +5,7 @@ use super::line::{is_word_of, trim};
 /// Programs whose output is read, or which show an output that is.
 const PROGRAMS: &str = "ethtool ip cat lscpu vmstat netstat sysctl pciconf ifconfig top ps dmesg uname grep nproc \
      head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo bpftool strings rxlane \
-     uci nft fw4 conntrack";
+     uci ubus nft fw4 conntrack echo perf systat";
 
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
@@ -121,6 +121,8 @@ impl<'a> Command<'a> {
         let requested = match program {
             // `ethtool eth0` and nothing else: "ethtool is good" is prose.
             "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
+            // It prints nothing, unless the kernel refuses what it writes.
+            "echo" if !text.contains("/smp_affinity") => return None,
             // A bundle's first line is "# rxlane bundle 1".
             "rxlane" if !is_steer_status(arguments()) => return None,
             "ethtool" => arguments().find(|word| !word.starts_with('-')),

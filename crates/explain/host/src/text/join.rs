@@ -78,19 +78,21 @@ fn interrupts(snapshot: &mut Snapshot, kept: &Kept) {
     }
 }
 
-/// The vectors of a system on a chip's Ethernet device (`1e100000.ethernet`) belong to the only Ethernet interface
-/// where the text shows one device and one interface, and to the unnamed interface where it shows no interface.
+/// The vectors of a network device that name no interface (`1e100000.ethernet`) belong to the only Ethernet interface
+/// where the text shows one device and one interface, and to the unnamed interface where it shows no interface. An
+/// interface with vectors of its own name is another device.
 fn on_chip(snapshot: &mut Snapshot) {
-    let device = Interrupt::on_chip_device;
-    let devices: BTreeSet<String> = snapshot.interrupts.iter().filter_map(device).collect();
+    let device = Interrupt::network_device;
+    let open = snapshot.interrupts.iter().filter(|interrupt| interrupt.interface.is_none());
+    let devices: BTreeSet<String> = open.filter_map(device).collect();
     if devices.len() != 1 {
         return;
     }
     let of_interfaces = snapshot.interfaces.iter().filter(|one| may_be_a_device(one)).map(|one| &one.name);
-    let of_interrupts = snapshot.interrupts.iter().filter_map(|interrupt| interrupt.interface.as_ref());
-    let names: BTreeSet<&String> = of_interfaces.chain(of_interrupts).collect();
+    let is_other = |name: &String| snapshot.interrupts_of(name).next().is_some();
+    let names: BTreeSet<&String> = of_interfaces.filter(|name| !is_other(name)).collect();
     let only = match (names.len(), names.first()) {
-        (0, _) => String::new(),
+        (0, _) if snapshot.interrupts.iter().all(|interrupt| interrupt.interface.is_none()) => String::new(),
         (1, Some(name)) => String::clone(name),
         _ => return,
     };

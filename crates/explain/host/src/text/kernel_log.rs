@@ -177,6 +177,10 @@ impl KernelLog {
             return;
         }
         note_read(snapshot, "dmesg", line);
+        // `do_link_state_change()`, sys/net/if.c; NetBSD writes `link state DOWN (was UP)`.
+        if line.text.contains(": link state changed to ") {
+            sysctl_machine::infer(snapshot, System::FreeBsd, &line.quote());
+        }
         // syslogd there names the kernel's file.
         if before.contains(" /netbsd: ") {
             sysctl_machine::infer(snapshot, System::NetBsd, &line.quote());

@@ -3,7 +3,7 @@
 //! Online are the CPUs of lscpu's list; its "CPU(s)" counts those that are offline, too.
 
 use super::{Line, Outcome, Section, Tool, cpu_list};
-use crate::{Fact, Quote, Snapshot};
+use crate::{Architecture, Fact, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "lscpu",
@@ -30,7 +30,7 @@ pub(super) static CPUINFO: Tool = Tool {
     heading: |line| {
         line.starts_with("processor\t: ") && pair(line).is_some_and(|(_, number)| number.parse() == Ok(0_u32))
     },
-    open: |_| Box::new(Processors { online: 0, quote: None }),
+    open: |_| Box::new(Processors { online: 0, present: None, quote: None }),
 };
 
 fn listing(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
@@ -47,7 +47,8 @@ fn listing(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         "Model name" if value != "-" => {
             snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
         }
-        "Architecture" | "CPU(s)" => {}
+        "Architecture" => snapshot.note_architecture(Architecture::named(value), &line.quote()),
+        "CPU(s)" => {}
         _ => {
             let node = name
                 .strip_prefix("NUMA node")
@@ -74,6 +75,8 @@ fn number(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
 /// `/proc/cpuinfo` has an entry for each CPU online; only its end tells that it was the last.
 struct Processors {
     online: usize,
+    /// The CPU whose lines follow.
+    present: Option<u32>,
     quote: Option<Quote>,
 }
 
@@ -87,7 +90,17 @@ impl Section for Processors {
         match name {
             "processor" if value.parse::<u32>().is_ok() => {
                 self.online += 1;
+                self.present = value.parse().ok();
                 self.quote.get_or_insert_with(|| line.quote());
+            }
+            // Arm: drivers read it from MIDR_EL1 (arch/arm64/kernel/cpuinfo.c).
+            "CPU part" => {
+                let part = value.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                if let Some((cpu, part)) = self.present.zip(part)
+                    && snapshot.cpus.parts.len() < Snapshot::CPUS
+                {
+                    snapshot.cpus.parts.insert(cpu, line.fact(part));
+                }
             }
             "model name" | "cpu model" => {
                 snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));

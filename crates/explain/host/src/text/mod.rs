@@ -9,6 +9,7 @@
 
 mod command;
 mod conntrack;
+mod cpu_capacity;
 mod cpu_list;
 mod cpuset;
 mod ethtool;
@@ -29,11 +30,15 @@ mod lspci;
 mod mpstat;
 mod nameless;
 mod netstat_i;
+mod netstat_m;
 mod netstat_q;
 mod nft;
 mod nft_json;
 mod nft_rule;
+mod on_chip;
+mod openwrt;
 mod pciconf;
+mod perf;
 mod pppoe_driver;
 mod proc_interrupts;
 mod proc_net;
@@ -46,6 +51,7 @@ mod steer_status;
 mod sysctl;
 mod sysctl_machine;
 mod sysfs;
+mod systat;
 mod top;
 pub(crate) mod uci;
 mod uname;
@@ -143,19 +149,27 @@ static TOOLS: &[&Tool] = &[
     &lscpu::TOOL,
     &lscpu::NPROC,
     &lscpu::CPUINFO,
+    &cpu_capacity::TOOL,
+    &openwrt::RELEASE,
+    &openwrt::BOARD,
+    &openwrt::GREETING,
     &uname::TOOL,
     &uname::UPTIME,
     &vmstat_i::TOOL,
     &cpuset::TOOL,
     &netstat_q::TOOL,
+    &netstat_m::TOOL,
     &netstat_i::TOOL,
     &sysctl::TOOL,
     &pciconf::TOOL,
     &ifconfig::TOOL,
     &ifconfig_linux::TOOL,
+    &systat::TOOL,
     &top::TOOL,
+    &mpstat::TITLE,
     &mpstat::TOOL,
     &ps::TOOL,
+    &perf::TOOL,
     &steer_status::TOOL,
     &uci::TOOL,
     &nft::TOOL,
@@ -279,6 +293,10 @@ impl Reader {
         }
         if let Some(command) = Command::at_prompt(text) {
             self.context.prompt = Some(Quote::new(source, number, None, text));
+            // The name that OpenWrt gives a machine until somebody changes it.
+            if text.trim_start().starts_with("root@OpenWrt:") {
+                openwrt::infer(&mut self.snapshot, &Quote::new(source, number, None, text));
+            }
             self.command(&command);
             return;
         }

@@ -6,7 +6,7 @@
 //! locale's point.
 
 use super::{Line, Outcome, Section, Tool, note_load};
-use crate::{Load, Snapshot};
+use crate::{Architecture, Load, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
     name: "mpstat",
@@ -14,6 +14,31 @@ pub(super) static TOOL: Tool = Tool {
     heading: |line| columns(line).is_some(),
     open: |_| Box::new(Report::default()),
 };
+
+/// The first line of sysstat's tools: `Linux 6.1.57 (NanoPi-R6S) 01/08/24 _aarch64_ (8 CPU)`.
+pub(super) static TITLE: Tool = Tool {
+    name: "mpstat",
+    command: |command| command.program == "mpstat",
+    heading: |line| title(line).is_some(),
+    open: |_| {
+        Box::new(|line: &Line<'_>, snapshot: &mut Snapshot| {
+            let Some((release, machine)) = title(line.trimmed()) else { return Outcome::Over };
+            snapshot.system.get_or_insert_with(|| line.fact(System::Linux));
+            snapshot.kernel.get_or_insert_with(|| line.fact(release.to_owned()));
+            snapshot.note_architecture(Architecture::named(machine), &line.quote());
+            Outcome::Taken
+        })
+    },
+};
+
+/// Kernel release and machine.
+fn title(line: &str) -> Option<(&str, &str)> {
+    let release = line.strip_prefix("Linux ")?.split_whitespace().next()?;
+    let mut words = line.split_whitespace();
+    let machine = words.find_map(|word| word.strip_prefix('_')?.strip_suffix('_'))?;
+    let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && !release.contains(',');
+    (is_release && line.ends_with(" CPU)")).then_some((release, machine))
+}
 
 #[derive(Default)]
 struct Report {

@@ -7,7 +7,7 @@
 
 use super::line::{is_word_of, trim_start};
 use super::{Line, Outcome, Section, Tool, vector_name};
-use crate::{Counter, Fact, Interrupt, Quote, Snapshot};
+use crate::{Architecture, Chip, Counter, Fact, Interrupt, Quote, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) static TOOL: Tool = Tool {
@@ -183,16 +183,20 @@ impl Table {
         // The interrupts of the architecture itself have words for a name, and no chip.
         let is_numbered = row.name.bytes().all(|digit| digit.is_ascii_digit());
         let action = if is_numbered { action(&row.rest) } else { &row.rest };
+        let chip = is_numbered.then(|| chip(&row.rest)).flatten();
         let Some(place) = self.find(&row.name, action, row.counts.len(), &row.quote, snapshot) else {
             snapshot.omitted += 1;
             return;
         };
         self.place = place + 1;
+        let controller = chip.as_ref().and_then(|chip| Architecture::of_controller(&chip.name));
+        snapshot.note_architecture(controller, &row.quote);
         let Some(interrupt) = snapshot.interrupts.get_mut(place) else { return };
         for (column, count) in row.counts.into_iter().enumerate() {
             let cpu = Some(self.cpu(column));
             Counter::note_at(&mut interrupt.counts, cpu, count, row.quote.clone(), Snapshot::CPUS);
         }
+        interrupt.chip = chip.or(interrupt.chip.take());
         interrupt.quote = row.quote;
     }
 
@@ -253,6 +257,7 @@ fn places(interrupts: &[Interrupt]) -> HashMap<String, Vec<usize>> {
 pub(super) fn bare(vector: &str, quote: Quote) -> Interrupt {
     Interrupt {
         vector: vector.to_owned(),
+        chip: None,
         action: String::new(),
         interface: None,
         queue: None,
@@ -341,11 +346,19 @@ fn action(rest: &str) -> &str {
     if let Some((_, _, actions)) = description(rest) {
         return actions;
     }
-    match rest.split_once(char::is_whitespace) {
-        Some((chip, after)) if is_chip(chip) => after.trim_start(),
-        None if is_chip(rest) => "",
-        _ => rest,
+    // `MIPS  GIC  eth2`: a chip of several words.
+    let mut rest = rest;
+    while let Some((_, after)) = rest.split_once(char::is_whitespace).filter(|(chip, _)| is_chip(chip)) {
+        rest = after.trim_start();
     }
+    if is_chip(rest) { "" } else { rest }
+}
+
+/// The controller and the number that it gives the interrupt.
+fn chip(rest: &str) -> Option<Chip> {
+    let (name, number, _) = description(rest)?;
+    let digits = number.split('-').next()?;
+    Some(Chip { name: name.to_owned(), number: digits.parse().ok()? })
 }
 
 /// Words of a chip's name, at most (`BRCM STB PCIe MSI`; the name of a GPIO bank).

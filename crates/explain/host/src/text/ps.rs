@@ -136,7 +136,8 @@ fn name(command: &str) -> Cow<'_, str> {
             return format!("{process}{{{thread}}}").into();
         }
     }
-    first_name(command).into()
+    // FreeBSD's top puts kernel threads in brackets: `[kernel{if_io_tqg_0}]`.
+    first_name(if whole.contains('{') { whole } else { command }).into()
 }
 
 fn first_name(command: &str) -> &str {
@@ -280,6 +281,8 @@ mod tests {
             ("intr{irq256: igb0:que 0}", "intr{irq256: igb0:que 0}"),
             ("irq256: igb0:que 0", "irq256: igb0:que 0"),
             ("kernel{if_io_tqg_0}", "kernel{if_io_tqg_0}"),
+            ("[kernel{if_io_tqg_0}]", "kernel{if_io_tqg_0}"),
+            ("[intr{irq264: igb0:que 1}]", "intr{irq264: igb0:que 1}"),
             ("[intr/irq264: igb0:rxq0]", "intr{irq264: igb0:rxq0}"),
             ("[kernel/if_io_tqg_0]", "kernel{if_io_tqg_0}"),
             ("pppd call provider {x}", "pppd"),

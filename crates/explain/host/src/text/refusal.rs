@@ -2,7 +2,7 @@
 //! the tool's own.
 
 /// Ends of a line that says why there is no output.
-const ENDS: [&str; 16] = [
+const ENDS: [&str; 17] = [
     "Operation not supported",
     "Operation not permitted",
     "Permission denied",
@@ -14,6 +14,8 @@ const ENDS: [&str; 16] = [
     "Address family not supported by protocol",
     "Inappropriate ioctl for device",
     "Input/output error",
+    // The same of musl.
+    "I/O error",
     "command not found",
     "not found",
     "does not exist.",

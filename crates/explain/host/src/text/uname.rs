@@ -1,7 +1,7 @@
 //! `uname` in its usual forms, and `/proc/uptime`.
 
 use super::{Line, Outcome, Section, Tool};
-use crate::{Fact, Snapshot, System};
+use crate::{Architecture, Fact, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
     name: "uname",
@@ -39,12 +39,18 @@ impl Section for Name {
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let form = if is_whole(text) { Form::All } else { self.option.unwrap_or(Form::Other) };
+        // `uname -m` prints the word alone, `-a` among the last ones.
+        let named = text.split_whitespace().rev().take(3).find_map(Architecture::named);
+        if named.is_some() && (form == Form::All || self.option == Some(Form::Other)) {
+            snapshot.note_architecture(named, &line.quote());
+        }
         let mut words = text.split_whitespace();
         let (name, release) = match form {
             Form::All => (words.next(), words.nth(1)),
             Form::SystemRelease => (words.next(), words.next()),
             Form::Release => (None, words.next()),
             Form::System => (words.next(), None),
+            Form::Other if named.is_some() && self.option.take().is_some() => return Outcome::Taken,
             Form::Other => return Outcome::Over,
         };
         let system = name.map(System::named);

@@ -4,11 +4,10 @@
 //! `eth0-TxRx-0` (igb, bnxt), `i40e-eth0-TxRx-0`, `ice-eth0-TxRx-0`, `eth0-Tx-Rx-0` (ena), `eth0-rxtx-0` (vmxnet3),
 //! `eth0-fp-0` (bnx2x), `eth0-q0` (be2net), `eth0-Rx0` (cxgb4) and `eth0 (queue 0)` (Chelsio's own cxgb4),
 //! `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), `eth0-tx-0-rx-3` (qlcnic, one transmit ring beside the last receive
-//! ring), and names of the device alone: `mlx5_comp0@pci:0000:01:00.0`, `virtio0-input.0`, `mlx4-1@0000:04:00.0`,
-//! `c080000.ethernet:rxq0` (essedma of ipq40xx), `1e100000.ethernet` (mtk_eth_soc), `xrx200_net_rx`, `mvneta`.
+//! ring), and names of the device alone (module `on_chip`).
 
 use super::command::is_interface;
-use crate::Interrupt;
+use super::on_chip;
 
 /// What a vector's name tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,8 +42,26 @@ const ROLES: [(&str, Option<bool>); 12] = [
 ];
 
 /// Words after the interface that name a vector without traffic.
-const SIDE: [&str; 12] =
-    ["sp", "misc", "mgmnt", "config", "async", "err", "notify", "other", "link", "ctrl", "mac", "event"];
+const SIDE: [&str; 18] = [
+    "sp",
+    "misc",
+    "mgmnt",
+    "config",
+    "async",
+    "err",
+    "notify",
+    "other",
+    "link",
+    "ctrl",
+    "mac",
+    "event",
+    "wol",
+    "lpi",
+    "sfty",
+    "sfty-ce",
+    "sfty-ue",
+    "safety-ue",
+];
 
 /// Drivers that put their own name before the interface's.
 const DRIVERS: [&str; 12] =
@@ -65,8 +82,8 @@ pub(super) fn read(actions: &str) -> VectorName {
 }
 
 fn single(name: &str) -> VectorName {
-    if let Some(vector) = of_device(name) {
-        return vector;
+    if let Some(vector) = on_chip::read(name) {
+        return VectorName { interface: None, queue: vector.queue, receives: vector.receives };
     }
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     if let Some((interface, queue)) = name.strip_suffix(')').and_then(|name| name.split_once(" (queue "))
@@ -78,51 +95,15 @@ fn single(name: &str) -> VectorName {
     if let Some(vector) = of_queue(name).or_else(|| of_channel(name)) {
         return vector;
     }
-    if let Some((interface, word)) = name.rsplit_once(['-', ':'])
-        && SIDE.contains(&word)
-        && looks_like_interface(without_driver(interface))
-    {
-        return VectorName::of(without_driver(interface), None, Some(false));
+    // stmmac names `eth0:sfty-ce`.
+    let parts = [name.split_once(':'), name.rsplit_once(['-', ':'])].into_iter().flatten();
+    let mut side =
+        parts.filter(|(_, word)| SIDE.contains(word)).map(|(interface, _)| without_driver(interface));
+    if let Some(interface) = side.find(|interface| looks_like_interface(interface)) {
+        return VectorName::of(interface, None, Some(false));
     }
     let interface = Some(name).filter(|name| looks_like_interface(name)).map(str::to_owned);
     VectorName { interface, ..VectorName::default() }
-}
-
-/// Names that know the device and not the interface.
-fn of_device(name: &str) -> Option<VectorName> {
-    let vector = |queue, receives| Some(VectorName { interface: None, queue, receives });
-    if let Some((_, what)) = name.strip_prefix("virtio").and_then(|rest| rest.split_once('-')) {
-        // The queues of other virtio devices (console, block) have no `.N`.
-        if let Some(queue) = what.strip_prefix("input.") {
-            return vector(Some(queue.parse().ok()?), Some(true));
-        }
-        if let Some(queue) = what.strip_prefix("output.") {
-            return vector(Some(queue.parse().ok()?), Some(false));
-        }
-        return vector(None, None);
-    }
-    if let Some((_, ring)) = platform(name) {
-        let queue = |role| ring.strip_prefix(role).and_then(|number: &str| number.parse::<u32>().ok());
-        return match (queue("rxq"), queue("txq")) {
-            (Some(queue), _) => vector(Some(queue), Some(true)),
-            (None, Some(queue)) => vector(Some(queue), Some(false)),
-            (None, None) => vector(None, None),
-        };
-    }
-    // drivers/net/ethernet/lantiq_xrx200.c.
-    if let Some(direction) = name.strip_prefix("xrx200_net_") {
-        return vector(None, Some(direction == "rx"));
-    }
-    let (what, _) = name.split_once('@')?;
-    if let Some(queue) = what.strip_prefix("mlx5_comp").or_else(|| what.strip_prefix("mana_q")) {
-        return vector(queue.parse().ok(), Some(true));
-    }
-    if what.strip_prefix("mlx4-").is_some_and(|number| number.parse::<u32>().is_ok()) {
-        // An event queue of the device: several rings share one, so its number is no queue's.
-        return vector(None, Some(true));
-    }
-    let is_side = what.starts_with("mlx5_") || what.starts_with("mlx4-") || what.ends_with("-mgmnt");
-    is_side.then_some(VectorName { interface: None, queue: None, receives: Some(false) })
 }
 
 /// `eth0-rx-0`, `eth0-q0`, `eth0-0`.
@@ -166,40 +147,6 @@ fn of_channel(name: &str) -> Option<VectorName> {
     Some(VectorName::of(interface, number.parse().ok().filter(|_| receives), Some(receives)))
 }
 
-/// The device and the ring in `c080000.ethernet:rxq0`.
-fn platform(name: &str) -> Option<(&str, &str)> {
-    let (device, ring) = name.split_once(':')?;
-    is_platform_address(device).then_some((device, ring))
-}
-
-/// `1e100000.ethernet` (mtk_eth_soc), `19000000.eth` (ag71xx of ath79): a platform device's name as
-/// `of_device_make_bus_id` in drivers/of/platform.c makes it of the address and the device tree's node.
-fn is_platform_address(name: &str) -> bool {
-    let is_hex = |address: &str| !address.is_empty() && address.bytes().all(|c| c.is_ascii_hexdigit());
-    name.split_once('.')
-        .is_some_and(|(address, node)| is_hex(address) && matches!(node, "ethernet" | "eth" | "gmac"))
-}
-
-/// The Ethernet device of a system on a chip in a vector's name that knows no interface. Vectors of one device
-/// share it; `vector` tells apart devices whose vectors have only the driver's name.
-fn platform_device(action: &str, vector: &str) -> Option<String> {
-    let name = action.trim();
-    let device = platform(name).map_or(name, |(device, _)| device);
-    match device {
-        "xrx200_net_rx" | "xrx200_net_tx" => Some("xrx200_net".to_owned()),
-        "mvneta" => Some(format!("mvneta {vector}")),
-        device => is_platform_address(device).then(|| device.to_owned()),
-    }
-}
-
-impl Interrupt {
-    /// The Ethernet device of a system on a chip that it serves, by its name, which knows no interface: `1e100000.ethernet`,
-    /// `mvneta 36`.
-    pub fn on_chip_device(&self) -> Option<String> {
-        platform_device(&self.action, &self.vector)
-    }
-}
-
 fn strip_suffix_ignoring_case<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
     let at = text.len().checked_sub(suffix.len())?;
     let (head, tail) = (text.get(..at)?, text.get(at..)?);
@@ -214,13 +161,13 @@ fn without_driver(name: &str) -> &str {
 }
 
 /// Whether a word alone is surely an Ethernet interface's name: `eth0`, and the predictable names (`enp4s0`,
-/// `eno1`, `ens3f0`, `em1`, `p2p1`). Other names are recognised once another output names the interface.
+/// `eno1`, `ens3f0`, `end0`, `em1`, `p2p1`). Other names are recognised once another output names the interface.
 pub(super) fn looks_like_interface(word: &str) -> bool {
     let numbered = |prefix: &str| {
         word.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     is_interface(word)
-        && (["eth", "enp", "eno", "ens", "enP", "em", "lan", "wan"].into_iter().any(numbered)
+        && (["eth", "enp", "eno", "ens", "enP", "end", "em", "lan", "wan"].into_iter().any(numbered)
             || word.strip_prefix("enx").is_some_and(|rest| rest.len() == 12)
             || word.strip_prefix('p').and_then(|rest| rest.split_once('p')).is_some_and(|(slot, port)| {
                 slot.parse::<u32>().is_ok() && port.starts_with(|c: char| c.is_ascii_digit())
@@ -235,8 +182,8 @@ pub(super) fn device(name: &str) -> Option<&str> {
     if name.starts_with("virtio") {
         return name.split('-').next();
     }
-    if let Some((device, _)) = platform(name) {
-        return Some(device);
+    if let Some(vector) = on_chip::read(name) {
+        return Some(vector.device);
     }
     // `i40e-0000:02:00.0:misc`
     let address = name.split_once('-').map(|(_, rest)| rest).and_then(|rest| rest.get(..12));
@@ -311,27 +258,9 @@ mod tests {
         assert_eq!(parts("virtio0-input.1"), (None, Some(1), Some(true)));
         assert_eq!(parts("virtio0-output.0"), (None, Some(0), Some(false)));
         assert_eq!(parts("virtio1-input"), (None, None, None));
-        // ipq40xx, as in github.com/openwrt/openwrt issue 16818.
         assert_eq!(parts("c080000.ethernet:rxq2"), (None, Some(2), Some(true)));
-        assert_eq!(parts("c080000.ethernet:txq12"), (None, Some(12), Some(false)));
         assert_eq!(device("c080000.ethernet:rxq2"), Some("c080000.ethernet"));
         assert_eq!(device("15100000.ethernet"), Some("15100000.ethernet"));
-        assert_eq!(parts("xrx200_net_rx"), (None, None, Some(true)));
-        assert_eq!(parts("xrx200_net_tx"), (None, None, Some(false)));
-        for (name, platform) in [
-            ("1e100000.ethernet", Some("1e100000.ethernet")),
-            ("c080000.ethernet:txq12", Some("c080000.ethernet")),
-            // ath79, as in github.com/openwrt/openwrt pull request 1299.
-            ("19000000.eth", Some("19000000.eth")),
-            ("xrx200_net_tx", Some("xrx200_net")),
-            ("mvneta", Some("mvneta 26")),
-            ("1e000600.gpio-bank0", None),
-            ("my.ethernet", None),
-            (".ethernet", None),
-            ("eth0", None),
-        ] {
-            assert_eq!(platform_device(name, "26").as_deref(), platform, "{name}");
-        }
         assert_eq!(device("mlx5_comp3@pci:0000:01:00.0"), Some("0000:01:00.0"));
         assert_eq!(device("mlx4-5@0000:04:00.0"), Some("0000:04:00.0"));
         assert_eq!(device("virtio0-input.0"), Some("virtio0"));
@@ -344,7 +273,10 @@ mod tests {
     #[test]
     fn plain_names_and_shared_lines() {
         assert_eq!(parts("eth1"), (Some("eth1".into()), None, None));
-        assert_eq!(parts("eth0-sp"), (Some("eth0".into()), None, Some(false)));
+        assert_eq!(parts("end0"), (Some("end0".into()), None, None));
+        for name in ["eth0-sp", "eth0:mac", "eth0:sfty-ce", "eth0:lpi", "eth0-link"] {
+            assert_eq!(parts(name), (Some("eth0".into()), None, Some(false)), "{name}");
+        }
         assert_eq!(parts("usb3, eth1"), (Some("eth1".into()), None, None));
         assert_eq!(parts("eth0, eth1"), (None, None, None));
         for name in

@@ -147,14 +147,14 @@ fn is_number(text: &str) -> bool {
 }
 
 /// What an action says about the traffic that it serves.
-struct Source<'a> {
-    interface: Option<&'a str>,
-    queue: Option<u32>,
-    receives: Option<bool>,
+pub(super) struct Source<'a> {
+    pub interface: Option<&'a str>,
+    pub queue: Option<u32>,
+    pub receives: Option<bool>,
 }
 
 impl<'a> Source<'a> {
-    fn of(action: &'a str) -> Source<'a> {
+    pub fn of(action: &'a str) -> Source<'a> {
         let action = action.trim_end_matches('+');
         // Devices that share a vector stand side by side; the network device among them is what matters here.
         let device = action

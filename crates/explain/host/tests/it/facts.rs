@@ -9,11 +9,26 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let mut facts = Facts::default();
     facts.fact("system", &snapshot.system);
     facts.fact("kernel", &snapshot.kernel);
+    facts.fact("architecture", &snapshot.architecture);
+    if let Some(Fact { value, quote }) = &snapshot.distribution {
+        let openwrt = if value.is_openwrt { "" } else { ", no OpenWrt" };
+        facts.note(format!("distribution: {}{openwrt} @{}", value.name, quote.line));
+        facts.some("release", &value.release);
+    }
+    facts.fact("board", &snapshot.board);
     facts.some("interval", &snapshot.interval);
     facts.fact("cpus online", &snapshot.cpus.online);
     facts.fact("cpus model", &snapshot.cpus.model);
     for (node, cpus) in &snapshot.cpus.nodes {
         facts.note(format!("node {node}: {cpus:?}"));
+    }
+    let cpus = &snapshot.cpus;
+    for (what, values) in
+        [("capacity", &cpus.capacity), ("frequency", &cpus.frequency), ("part", &cpus.parts)]
+    {
+        for (cpu, Fact { value, quote }) in values {
+            facts.note(format!("cpu {cpu} {what}: {value} @{}", quote.line));
+        }
     }
     for (cpu, load) in &snapshot.cpus.load {
         let (line, load) = (load.quote.line, load.value);
@@ -43,6 +58,15 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     for one in &snapshot.processes {
         let pid = one.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
         facts.note(format!("process{pid} {}: {:?} @{}", one.name, one.cpu, one.quote.line));
+    }
+    for Fact { value, quote } in &snapshot.functions {
+        let (function, share) = (&value.function, value.share * 100.0);
+        facts.note(format!("function {function}: {share:.2} % @{}", quote.line));
+        value.callers.iter().for_each(|caller| facts.note(format!("caller of {function}: {caller}")));
+    }
+    facts.counters("mbufs denied", &snapshot.mbufs.denied);
+    for (kind, Fact { value: (used, most), quote }) in &snapshot.mbufs.used {
+        facts.note(format!("mbufs {kind}: {used} of {most} @{}", quote.line));
     }
     for one in &snapshot.log {
         let interface = one.interface.as_deref().unwrap_or("?");

@@ -114,9 +114,10 @@ fn mail_quotes_and_line_ends_change_nothing() {
 }
 
 /// Cases in which a later line says whose a fact is, or a part is counted before the total.
-const SETTLED_LATER: [&str; 14] = [
+const SETTLED_LATER: [&str; 16] = [
     "a bus address finds",
     "a platform device is known",
+    "a pattern, in the order of the shell",
     "a second sample is compared with the first (2)",
     "that was changed",
     "all cpus together",
@@ -125,6 +126,7 @@ const SETTLED_LATER: [&str; 14] = [
     "headings alone",
     "linux tables",
     "of several interfaces",
+    "perf report with callers",
     "shares of all cpus",
     "the drivers counters go before",
     "the only ethernet device",
