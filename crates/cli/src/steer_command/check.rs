@@ -46,7 +46,7 @@ const COUNTED: &str = "Counted with igb, PPPoE and 16 TCP connections on Linux 7
                        computed for the CPUs of this machine and the flows of the sample.";
 /// What a flowtable does besides.
 const FLOWTABLE: &str = "LAN stands for the devices of the other ports, physical ones, not ppp0 or a bridge. What the flowtable \
-                         passes goes by shapers (SQM, CAKE) and counters of rules; `nft delete table inet fast` ends it. On OpenWrt: \
+                         passes goes by shapers (SQM, CAKE) and counters of rules; `nft delete table inet rxlane` ends it. On OpenWrt: \
                          `uci set firewall.@defaults[0].flow_offloading=1; uci commit firewall; service firewall restart`.";
 /// Rows of lists that a machine can make long.
 const ROWS: usize = 32;

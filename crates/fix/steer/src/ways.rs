@@ -182,16 +182,23 @@ pub fn commands(case: &Case<'_>, interface: &Interface, evidence: &Evidence, way
         commands.push(format!("ethtool -K {word} gro on"));
     }
     if way.flowtable && !now.flowtable {
-        commands.push(format!(
-            "nft 'table inet fast {{ flowtable established {{ hook ingress priority filter; devices = {{ \"{}\", LAN }}; }}; chain forward {{ \
-             type filter hook forward priority filter; meta l4proto {{ tcp, udp }} flow add @established; }} }}'",
-            interface.name
-        ));
+        commands.extend(flowtable(&interface.name));
     }
     if way.spreading == Spread::Rps && !evidence.rps {
         commands.extend(rps_commands(case, interface));
     }
     commands
+}
+
+/// A flowtable of an interface and LAN, in a table of its own behind the firewall's chains.
+fn flowtable(interface: &str) -> [String; 4] {
+    [
+        "add table inet rxlane".to_owned(),
+        format!("add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ \"{interface}\", LAN }}; }}"),
+        "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
+        "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
+    ]
+    .map(|words| format!("nft {}", quoted(&words)))
 }
 
 /// RPS for the queue that takes most frames.
