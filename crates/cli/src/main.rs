@@ -22,6 +22,7 @@ mod nics;
 mod output;
 mod output_file;
 mod page;
+mod persisted;
 mod physical;
 mod pppoe_command;
 mod progress;

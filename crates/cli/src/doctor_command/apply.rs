@@ -1,6 +1,7 @@
 //! `--apply` and `--undo`: runs remedies, with the former values in the journal, and restores them.
 
 use super::lacks;
+use super::persist::{self, After, Applied as AppliedFinding};
 use crate::output::{CommandResult, Outcome, Output};
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use anyhow::{anyhow, bail};
@@ -17,17 +18,27 @@ const BY: &str = "doctor --apply";
 pub struct Options {
     pub state: StateDir,
     pub yes: bool,
+    pub dry_run: bool,
+    pub persist: bool,
 }
 
-struct Plan {
+struct Plan<'r> {
     /// Settings, in order, each once.
     settings: Vec<Setting>,
     /// Commands that are no setting which could be restored.
     left: Vec<String>,
+    /// What is applied for each finding.
+    findings: Vec<AppliedFinding<'r>>,
 }
 
-/// Runs the first Linux remedy of the chosen findings.
-pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], options: &Options) -> CommandResult {
+/// Runs the first Linux remedy of the chosen findings. `again` is the diagnosis after that.
+pub fn apply(
+    out: &mut Output,
+    report: &Worded<'_>,
+    ids: &[String],
+    options: &Options,
+    again: &dyn Fn() -> anyhow::Result<After>,
+) -> CommandResult {
     let findings = chosen(report, ids)?;
     let plan = plan(out, &findings)?;
     let remarks: Vec<&str> = report
@@ -46,17 +57,54 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], options: &Op
     for command in &plan.left {
         writeln!(out, "Not run, for it could not be undone: {}", printable(command))?;
     }
-    if plan.settings.is_empty() {
+    let interfaces = persist::interfaces(report);
+    let earlier = if options.persist { earlier(&options.state, &plan.settings)? } else { Vec::new() };
+    if plan.settings.is_empty() && earlier.is_empty() {
         writeln!(out, "Nothing to apply.")?;
+        return Ok(Outcome::Success);
+    }
+    let mut files = 0;
+    if options.persist {
+        match persist::prepare(&[&earlier[..], &plan.settings].concat(), &interfaces) {
+            Err(end) => return end,
+            Ok(prepared) => {
+                prepared.print(out)?;
+                if let Some(error) = persist::nothing(&prepared) {
+                    out.flush()?;
+                    return Err(error);
+                }
+                files = prepared.files();
+            }
+        }
+    }
+    if options.dry_run {
+        writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
     }
     // Before asking: who may not open the journal may not change anything either.
     let mut journal = open(&options.state)?;
-    if !options.yes && !confirmed(out, plan.settings.len())? {
+    if !options.yes && !confirmed(out, plan.settings.len(), files)? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
     }
-    for setting in &plan.settings {
+    run(out, &mut journal, &plan.settings)?;
+    drop(journal);
+    if options.persist {
+        out.flush()?;
+        let before = After::of(report);
+        return persist::write(out, &plan.findings, &earlier, (&before, &again()?), &interfaces);
+    }
+    if !plan.settings.is_empty() {
+        writeln!(
+            out,
+            "These settings last until the next boot; `rxlane doctor --undo` restores the former values."
+        )?;
+    }
+    Ok(Outcome::Success)
+}
+
+fn run(out: &mut Output, journal: &mut Journal, settings: &[Setting]) -> anyhow::Result<()> {
+    for setting in settings {
         match journal.apply(setting, BY) {
             Ok(Applied::Already) => writeln!(out, "already so: {setting}")?,
             Ok(Applied::Changed { former, .. }) => writeln!(out, "done: {setting}    (before: {former})")?,
@@ -68,15 +116,26 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], options: &Op
             }
         }
     }
-    writeln!(
-        out,
-        "These settings last until the next boot; `rxlane doctor --undo` restores the former values."
-    )?;
-    Ok(Outcome::Success)
+    Ok(())
+}
+
+/// What `--apply` has changed since the last boot and is still so, without what is applied now.
+fn earlier(state: &StateDir, now: &[Setting]) -> anyhow::Result<Vec<Setting>> {
+    if !state.path().exists() {
+        return Ok(Vec::new());
+    }
+    let (journal, tree) = (open(state)?, Tree::live());
+    let entries = journal.entries().iter().filter(|entry| entry.by == BY && !entry.is_interrupted());
+    let settings = entries.map(|entry| &entry.setting).filter(|setting| !now.contains(setting));
+    // A driver may have rounded the value; what the journal could not restore is somebody else's value.
+    let is_so = |setting: &&Setting| {
+        setting.is_rounded_by_drivers() || setting.read(&tree).is_ok_and(|present| present.in_effect)
+    };
+    Ok(settings.filter(is_so).cloned().collect())
 }
 
 /// Findings of these ids; without an id, all that are certain and more than remarks.
-fn chosen<'r>(report: &'r Worded<'r>, ids: &[String]) -> anyhow::Result<Vec<&'r WordedFinding<'r>>> {
+pub fn chosen<'r>(report: &'r Worded<'r>, ids: &[String]) -> anyhow::Result<Vec<&'r WordedFinding<'r>>> {
     for id in ids {
         if doctor::rules::by_id(id).is_none() {
             bail!("`{id}` is no finding; `rxlane doctor --explain` lists them");
@@ -98,8 +157,8 @@ fn is_applicable(remedy: &WordedRemedy<'_>) -> bool {
     remedy.os == "linux" && remedy.commands.iter().any(|command| command.parse::<Setting>().is_ok())
 }
 
-fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Plan> {
-    let mut plan = Plan { settings: Vec::new(), left: Vec::new() };
+fn plan<'r>(out: &mut Output, findings: &[&'r WordedFinding<'r>]) -> anyhow::Result<Plan<'r>> {
+    let mut plan = Plan { settings: Vec::new(), left: Vec::new(), findings: Vec::new() };
     for finding in findings {
         // Of several ways the first that can be undone here; OpenWrt's own settings are what `--persist` writes.
         let on_linux = || finding.remedies.iter().filter(|remedy| remedy.os == "linux");
@@ -108,10 +167,12 @@ fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Pla
             continue;
         };
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
+        let mut own = Vec::new();
         for command in remedy.commands {
             match command.parse::<Setting>() {
                 Ok(setting) => {
                     writeln!(out, "    {setting}")?;
+                    own.push(setting.clone());
                     if !plan.settings.contains(&setting) {
                         plan.settings.push(setting);
                     }
@@ -122,27 +183,48 @@ fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Pla
         for other in finding.remedies.iter().filter(|other| other.os == "linux" && *other != remedy) {
             writeln!(out, "    (another way, not taken: {})", printable(&other.what))?;
         }
+        let interface = finding.interface.as_deref();
+        plan.findings.push(AppliedFinding { id: finding.id, interface, settings: own });
     }
     Ok(plan)
 }
 
-fn confirmed(out: &mut Output, commands: usize) -> anyhow::Result<bool> {
+fn confirmed(out: &mut Output, commands: usize, files: usize) -> anyhow::Result<bool> {
+    let commands = format::plural(commands as u64, "command");
     if !io::stdin().is_terminal() {
-        let commands = format::plural(commands as u64, "command");
         bail!("there is no terminal to ask on; --yes applies {commands} without asking");
     }
-    write!(out, "Run {}? [y/N] ", format::plural(commands as u64, "command"))?;
+    let write = if files > 0 {
+        format!(", and write {} if it helps", format::plural(files as u64, "file"))
+    } else {
+        String::new()
+    };
+    write!(out, "Run {commands}{write}? [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Restores what was changed. Exit 1 where something is not restored.
+/// Restores what was changed, and removes what was written. Exit 1 where something is not restored or removed.
 pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
+    let removed = persist::undo(out)?;
+    let restored = restore(out, force, state)?;
+    match (removed, restored) {
+        (None, None) => writeln!(out, "Nothing to restore.")?,
+        (Some(_), None) => {
+            writeln!(out, "What the files have set since the last boot stays until the next.")?;
+        }
+        _ => {}
+    }
+    let is_negative = [removed, restored].contains(&Some(Outcome::Negative));
+    Ok(if is_negative { Outcome::Negative } else { Outcome::Success })
+}
+
+/// `None`: nothing was changed.
+fn restore(out: &mut Output, force: bool, state: &StateDir) -> anyhow::Result<Option<Outcome>> {
     if !state.path().exists() {
-        writeln!(out, "Nothing to restore.")?;
-        return Ok(Outcome::Success);
+        return Ok(None);
     }
     let mut opened = open(state)?;
     for note in opened.notes() {
@@ -151,7 +233,7 @@ pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
     // What steering needs is its own: `rxlane steer down` restores it.
     let undone = opened.undo_by(BY, force).map_err(failed)?;
     if undone.is_empty() {
-        writeln!(out, "Nothing to restore.")?;
+        return Ok(None);
     }
     for one in &undone {
         writeln!(out, "{}", printable(&one.to_string()))?;
@@ -162,9 +244,9 @@ pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
         if !force && undone.iter().any(|one| matches!(one.outcome, journal::Outcome::Foreign { .. })) {
             writeln!(out, "--force overwrites what somebody else changed.")?;
         }
-        return Ok(Outcome::Negative);
+        return Ok(Some(Outcome::Negative));
     }
-    Ok(Outcome::Success)
+    Ok(Some(Outcome::Success))
 }
 
 fn open(state: &StateDir) -> anyhow::Result<Journal> {

@@ -3,6 +3,8 @@
 mod apply;
 pub mod live;
 pub mod page;
+mod pasted;
+mod persist;
 mod remedies;
 mod source;
 pub mod text;
@@ -27,6 +29,7 @@ use std::path::{Path, PathBuf};
     rxlane doctor\n  \
     rxlane doctor enp1s0 --sample --seconds 10\n  \
     rxlane doctor --trace --seconds 10\n  \
+    rxlane doctor enp1s0 --apply --persist\n  \
     rxlane doctor --from paste.txt --traffic line.pcap --html line.html\n  \
     ssh router 'sh -s' < collector.sh | rxlane doctor --from -    (collector.sh: rxlane collect --script)\n  \
     rxlane doctor --explain pppoe-unhashed"
@@ -72,7 +75,14 @@ pub struct DoctorArguments {
     /// Do not ask.
     #[arg(long)]
     yes: bool,
-    /// Restore what --apply changed.
+    /// Write what helped as the configuration of this machine (udev, systemd, NetworkManager, sysctl.d), so that the next boot
+    /// makes it again. The machine is read once more after --apply, and findings that are still there are left out. The files are shown before.
+    #[arg(long, conflicts_with_all = ["json", "html", "undo"])]
+    persist: bool,
+    /// With --apply: show the commands, and with --persist the files, and change nothing. With --from: the files for that system.
+    #[arg(long, conflicts_with_all = ["json", "html", "undo"])]
+    dry_run: bool,
+    /// Restore what --apply changed, and remove what --persist wrote.
     #[arg(long, conflicts_with_all = ["interface", "from", "traffic", "json", "html"])]
     undo: bool,
     /// With --undo: restore also what somebody else has changed since.
@@ -90,6 +100,7 @@ impl DoctorArguments {
         if self.undo {
             return apply::undo(out, self.force, &self.state.folder());
         }
+        self.check_persist()?;
         let page_file = match &self.html {
             Some(path) if path != Path::new("-") => {
                 Some(OutputFile::create("--html", path, &[self.from.as_slice(), &self.traffic].concat())?)
@@ -103,12 +114,16 @@ impl DoctorArguments {
         report.trace = material.trace;
         let report = worded(&report, self.from.is_empty());
         if let Some(ids) = &self.apply {
-            return apply::apply(
-                out,
-                &report,
-                ids,
-                &apply::Options { state: self.state.folder(), yes: self.yes },
-            );
+            let options = apply::Options {
+                state: self.state.folder(),
+                yes: self.yes,
+                dry_run: self.dry_run,
+                persist: self.persist,
+            };
+            return apply::apply(out, &report, ids, &options, &|| self.again());
+        }
+        if self.persist {
+            return pasted::print(out, &report, &material.snapshot);
         }
         if let Some(file) = page_file {
             file.write(&page::render(&report))?;
@@ -122,6 +137,24 @@ impl DoctorArguments {
         let is_damaged = report.traffic.iter().any(|row| row.damaged);
         let is_negative = report.verdict == Verdict::Limited || is_damaged;
         Ok(if is_negative { Outcome::Negative } else { Outcome::Success })
+    }
+
+    fn check_persist(&self) -> anyhow::Result<()> {
+        match (&self.apply, self.from.is_empty(), self.persist, self.dry_run) {
+            (_, false, true, false) => {
+                bail!("--persist with --from writes nothing: add --dry-run, which prints the files")
+            }
+            (None, true, true, _) => bail!("--persist writes what helped: it goes with --apply"),
+            (None, _, false, true) => bail!("--dry-run goes with --apply, or with --from and --persist"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The diagnosis once more, after settings were changed.
+    fn again(&self) -> anyhow::Result<persist::After> {
+        let material = source::read(self)?;
+        let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;
+        Ok(persist::After::of(&doctor::diagnose(&case)))
     }
 
     fn print(&self, out: &mut Output, report: &Worded<'_>) -> anyhow::Result<()> {

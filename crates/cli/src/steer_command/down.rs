@@ -1,9 +1,12 @@
 //! `rxlane steer down`.
 
-use super::{StateArguments, item};
+use super::{StateArguments, item, persist};
 use crate::output::{CommandResult, Outcome, Output};
+use ::persist::Removed;
 use format::printable;
+use serde::Serialize;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use steer::down::Down;
 
 #[derive(clap::Args)]
@@ -14,6 +17,9 @@ pub struct DownArguments {
     /// Interface.
     #[arg(value_name = "INTERFACE")]
     interface: String,
+    /// Remove what `up --persist` wrote, too.
+    #[arg(long)]
+    undo: bool,
     /// Print JSON (schema rxlane.steer-down/1).
     #[arg(long)]
     json: bool,
@@ -23,14 +29,28 @@ pub struct DownArguments {
 
 impl DownArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
+        let removed = if self.undo { persist::undo(&self.interface)? } else { Vec::new() };
         let down = steer::down::down(&self.interface, &self.state.records())?;
+        let is_kept = removed.iter().any(Removed::is_kept);
         if self.json {
-            out.json_of("rxlane.steer-down/1", &down)?;
+            let paths = removed.iter().filter(|one| !one.is_kept()).map(|one| one.path.clone()).collect();
+            out.json_of("rxlane.steer-down/1", &Document { down: &down, removed: paths })?;
         } else {
             print(out, &down)?;
+            if self.undo {
+                persist::print_undone(out, &removed)?;
+            }
         }
-        Ok(if down.is_whole() { Outcome::Success } else { Outcome::Negative })
+        Ok(if down.is_whole() && !is_kept { Outcome::Success } else { Outcome::Negative })
     }
+}
+
+#[derive(Serialize)]
+struct Document<'d> {
+    #[serde(flatten)]
+    down: &'d Down,
+    /// Files that `up --persist` wrote and that are removed.
+    removed: Vec<PathBuf>,
 }
 
 pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 mod check;
 mod down;
+mod persist;
 mod prose;
 mod status;
 mod stay;

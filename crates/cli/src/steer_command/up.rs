@@ -1,15 +1,18 @@
 //! `rxlane steer up`.
 
-use super::prose;
 use super::{BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, stay, with_progress};
+use super::{persist, prose};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anyhow::bail;
 use format::{printable, quoted, thousands};
 use serde_json::json;
+use service::StateDir;
 use service::memory;
 use service::signals::Interrupted;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 use steer::classes;
 use steer::down::{Down, recover};
@@ -28,6 +31,7 @@ Exit codes: 0 steered, 1 steered already, or not possible as asked, 2 wrong usag
 privilege is missing. Nothing is left behind unless it is 0.\n\n\
 Examples:\n  \
 rxlane steer up enp1s0 --dry-run\n  \
+rxlane steer up enp1s0 --persist\n  \
 rxlane steer up enp1s0 --cpus 1-3 --disable-rxvlan --rebalance\n  \
 rxlane steer up enp1s0 --foreground --metrics 127.0.0.1:9144")]
 pub struct UpArguments {
@@ -49,6 +53,9 @@ pub struct UpArguments {
     /// Serve metrics in the form of Prometheus at this address; a port alone is one of 127.0.0.1.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics: Option<SocketAddr>,
+    /// Steer at every boot, too: enable the unit rxlane-steer@INTERFACE of systemd with these options; `down --undo` disables it.
+    #[arg(long, conflicts_with = "foreground")]
+    persist: bool,
     /// Show exactly what would be done, and do nothing.
     #[arg(long)]
     dry_run: bool,
@@ -78,6 +85,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 impl UpArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.persist && self.state.folder().path() != Path::new(StateDir::DEFAULT) {
+            bail!("--persist: the unit keeps its state in {}, and takes no --state-dir", StateDir::DEFAULT);
+        }
+        if self.persist && self.is_steered() {
+            return self.persist_steered(out);
+        }
         // Before there is any thread: one that gets no memory ends the process.
         memory::expect(2 * memory::BEGINNING)?;
         let manner = Options { queue_size: self.queue_size, symmetric: self.symmetric };
@@ -100,10 +113,24 @@ impl UpArguments {
             )
             .into());
         }
+        let targets: Vec<u32> = resolved.check.targets.iter().map(|row| row.cpu).collect();
+        let persisted = match self
+            .persist
+            .then(|| persist::prepare(&self.request.interface, &self.options(&targets)))
+            .transpose()
+        {
+            Ok(persisted) => persisted,
+            Err(end) => return end,
+        };
         if self.dry_run {
             match self.json {
-                true => self.print_json(out, &resolved, resolved.plan.mode, &[], &[], None)?,
-                false => self.print_plan(out, &resolved)?,
+                true => {
+                    self.print_json(out, &resolved, resolved.plan.mode, &[], &[], (None, persisted.as_ref()))?
+                }
+                false => {
+                    self.print_plan(out, &resolved)?;
+                    persisted.iter().try_for_each(|files| files.print(out))?;
+                }
             }
             return Ok(Outcome::Success);
         }
@@ -143,7 +170,14 @@ impl UpArguments {
             return taken_back(out, done.attachment, &records, signal);
         }
         let printed = match self.json {
-            true => self.print_json(out, &resolved, done.mode, &done.changed, &recovered, keeper),
+            true => self.print_json(
+                out,
+                &resolved,
+                done.mode,
+                &done.changed,
+                &recovered,
+                (keeper, persisted.as_ref()),
+            ),
             false => self.print_done(out, &resolved, (done.mode, &done.changed, &recovered), keeper),
         };
         match printed.and_then(|()| out.flush()) {
@@ -154,10 +188,75 @@ impl UpArguments {
             }
             other => other?,
         }
-        match interrupted.by() {
-            Some(signal) => taken_back(out, done.attachment, &records, signal),
+        if let Some(signal) = interrupted.by() {
+            return taken_back(out, done.attachment, &records, signal);
+        }
+        // Last: what is made persistent is what steers.
+        match &persisted {
+            Some(persisted) => persisted.write((!self.json).then_some(out), &self.request.interface),
             None => Ok(Outcome::Success),
         }
+    }
+
+    /// Whether the interface is steered, as far as this process may know.
+    fn is_steered(&self) -> bool {
+        let status = steer::status::status(&self.request.interface, Duration::ZERO, &self.state.records());
+        status.is_ok_and(|status| matches!(status.mode, "native" | "generic"))
+    }
+
+    /// The same as it is steered, at every boot.
+    fn persist_steered(&self, out: &mut Output) -> CommandResult {
+        let interface = &self.request.interface;
+        let status =
+            steer::status::status(interface, Duration::ZERO, &self.state.records()).map_err(prose::Worded)?;
+        let targets: Vec<u32> = status.cpus.iter().map(|row| row.cpu).collect();
+        let prepared = match persist::prepare(interface, &self.options(&targets)) {
+            Ok(prepared) => prepared,
+            Err(end) => return end,
+        };
+        if self.json {
+            let value =
+                json!({"interface": interface, "dry_run": self.dry_run, "persisted": prepared.paths()});
+            out.json_of("rxlane.steer-up/1", &value)?;
+        } else {
+            writeln!(out, "{} is steered already.", printable(interface))?;
+            if self.dry_run {
+                prepared.print(out)?;
+            }
+        }
+        if self.dry_run {
+            return Ok(Outcome::Success);
+        }
+        prepared.write((!self.json).then_some(out), interface)
+    }
+
+    /// The options with which a unit does the same. The CPUs are those that were chosen now: at boot there is no traffic that
+    /// would show which ones receive.
+    fn options(&self, targets: &[u32]) -> Vec<String> {
+        let request = &self.request;
+        let mut options = vec!["--cpus".to_owned()];
+        options.push(request.cpus.clone().unwrap_or_else(|| steer::facts::list(targets)));
+        if request.mode == super::Mode::Generic {
+            options.extend(["--mode", "generic"].map(str::to_owned));
+        }
+        if let Some(classes) = &request.classes {
+            let names: Vec<&str> = classes.iter().map(|class| class.name()).collect();
+            options.extend(["--classes".to_owned(), names.join(",")]);
+        }
+        if self.queue_size != QUEUE_SIZE {
+            options.extend(["--queue-size".to_owned(), self.queue_size.to_string()]);
+        }
+        if let Some(metrics) = self.metrics {
+            options.extend(["--metrics".to_owned(), metrics.to_string()]);
+        }
+        let switches = [
+            ("--all", request.all),
+            ("--disable-rxvlan", request.disable_rxvlan),
+            ("--rebalance", self.rebalance),
+            ("--symmetric", self.symmetric),
+        ];
+        options.extend(switches.iter().filter(|(_, is_on)| *is_on).map(|(switch, _)| (*switch).to_owned()));
+        options
     }
 
     /// What is steered, or with --dry-run would be. Fields are added, never renamed.
@@ -168,7 +267,7 @@ impl UpArguments {
         mode: Mode,
         changed: &[(String, String)],
         recovered: &[String],
-        daemon: Option<u32>,
+        (daemon, persisted): (Option<u32>, Option<&persist::Prepared>),
     ) -> io::Result<()> {
         let (check, plan) = (&resolved.check, &resolved.plan);
         let changed = changed.iter().map(|(command, former)| json!({"command": command, "before": former}));
@@ -184,6 +283,7 @@ impl UpArguments {
             "settings": resolved.settings.iter().map(|setting| setting.to_string()).collect::<Vec<_>>(),
             "changed": changed.collect::<Vec<_>>(),
             "pid": daemon,
+            "persisted": persisted.map(persist::Prepared::paths).unwrap_or_default(),
             "rebalance": self.rebalance,
             "metrics": self.metrics,
             "remarks": check.remarks.iter().chain(recovered).collect::<Vec<_>>(),

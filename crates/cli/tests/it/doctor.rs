@@ -121,12 +121,15 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
     let prose = written(&directory, "prose.txt", "My router is slow. What should I do?\n");
     let hot = written(&directory, "hot.txt", HOT);
     let (prose, hot) = (prose.to_str().unwrap(), hot.to_str().unwrap());
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--from", prose], "is the output of a tool that rxlane knows"),
         (&["--from", "/nonexistent/paste"], "/nonexistent/paste"),
         (&["eth9", "--from", hot], "it names enp1s0"),
         (&["--explain", "queue-hot"], "did you mean one-queue-hot?"),
         (&["--from", hot, "--apply"], "cannot be used with"),
+        (&["--from", hot, "--persist"], "add --dry-run"),
+        (&["--persist"], "it goes with --apply"),
+        (&["--dry-run"], "--dry-run goes with --apply"),
         (&["--sample"], "<INTERFACE>"),
         (&["--from", hot, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
         (&["--seconds", "0"], "'0' for '--seconds <N>': 0.1 to 3600 seconds are possible"),
@@ -171,4 +174,47 @@ fn a_thousand_interfaces_with_the_same_finding_are_one() {
     let report = doctor(&paste, &["--json"]).json();
     let findings = report["findings"].as_array().unwrap();
     assert_eq!(findings.iter().filter(|finding| finding["id"] == "single-queue").count(), 1000);
+}
+
+/// Frames lost at a short ring, and both receive interrupts on CPU 0.
+const LOSSES: &str = "$ uname -sr\nLinux 6.12.9\n$ ethtool -g enp1s0\nRing parameters for enp1s0:\nPre-set maximums:\nRX:\t\t4096\n\
+                      Current hardware settings:\nRX:\t\t256\n$ ethtool -S enp1s0\n     rx_packets: 1000000\n     rx_missed_errors: 5000\n\
+                      $ cat /proc/interrupts\n           CPU0       CPU1       CPU2       CPU3\n \
+                      120:   90000000          0          0          0   PCI-MSI 524288-edge      enp1s0-rx-0\n \
+                      121:   80000000          0          0          0   PCI-MSI 524289-edge      enp1s0-rx-1\n";
+const UCI: &str = "$ uci show network\nnetwork.globals=globals\nnetwork.globals.packet_steering='0'\n";
+
+/// rxlane does not run there: the files are for the person to write.
+#[test]
+fn files_for_the_machine_that_a_text_came_from_are_printed_and_not_written() {
+    let directory = TempDir::new().unwrap();
+    let print =
+        |name: &str, text: &str| doctor(&written(&directory, name, text), &["--persist", "--dry-run"]);
+    let linux = print("linux.txt", LOSSES);
+    linux.ends(0).says("ring-overflow: ").says("these files are for systemd").says("Nothing was written.");
+    linux.says("File /etc/systemd/system/rxlane-settings@enp1s0.service, mode 0644:");
+    linux
+        .says("    ethtool -G enp1s0 rx 1024 || failed=1")
+        .says("    for vector in /proc/irq/*/enp1s0-rx-1; do");
+    linux.says("    rm /etc/rxlane/settings-enp1s0 ");
+    let openwrt = print("openwrt.txt", &format!("{LOSSES}{UCI}"));
+    openwrt
+        .ends(0)
+        .says("OpenWrt configures the machine.")
+        .says("File /etc/hotplug.d/iface/99-rxlane, mode 0755:");
+    openwrt.says("    rm /etc/hotplug.d/iface/99-rxlane").omits("systemd");
+    let freebsd = print(
+        "freebsd.txt",
+        "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ sysctl net.inet.ip.intr_queue_maxlen net.inet.ip.intr_queue_drops\n\
+         net.inet.ip.intr_queue_maxlen: 256\nnet.inet.ip.intr_queue_drops: 48213\n",
+    );
+    freebsd.ends(0).says("Lines to add to /etc/sysctl.conf:\n    # rxlane: begin. Written by rxlane: ");
+    freebsd.says("\n    net.inet.ip.intr_queue_maxlen=512\n    # rxlane: end\n");
+    let netbsd = print(
+        "netbsd.txt",
+        "$ uname -sr\nNetBSD 9.3\n$ sysctl net.inet.ip.ifq\nnet.inet.ip.ifq.len = 0\nnet.inet.ip.ifq.maxlen = 256\n\
+         net.inet.ip.ifq.drops = 9241\n",
+    );
+    netbsd.ends(0).says("\n    net.inet.ip.ifq.maxlen=512\n");
+    print("healthy.txt", UNEVEN).ends(0).says("Nothing to make persistent.");
 }

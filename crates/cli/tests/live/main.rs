@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod names;
 mod output;
+mod persist_live;
 mod pppoe_discover;
 mod pppoe_live;
 mod privilege;

@@ -4,9 +4,11 @@ use crate::format::link_file::{OWN, PREFIX, TAKEN_OVER};
 use crate::format::sysctl_conf;
 use crate::lasting::Vector;
 use host::setting::{InterfaceName, Setting, SysctlName, Tree};
+use kernel::netns::NAMES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -136,13 +138,34 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// A machine of which a text shows no more than these interfaces. Without OpenWrt, files for systemd of any version: a script
+    /// and the unit that runs it.
+    pub fn of_text(openwrt: Option<OpenWrt>, interfaces: &[InterfaceName]) -> Machine {
+        let manager = match openwrt {
+            Some(_) => Manager::None,
+            None => Manager::Systemd { version: 0, link: None },
+        };
+        let interface = |name: &InterfaceName| Interface {
+            name: name.clone(),
+            manager: manager.clone(),
+            evidence: Vec::new(),
+            identity: Identity::Name,
+        };
+        Machine {
+            interfaces: interfaces.iter().map(interface).collect(),
+            system: openwrt.map_or(System::Other, System::OpenWrt),
+            evidence: Vec::new(),
+            later_sysctls: Vec::new(),
+            initramfs: false,
+        }
+    }
+}
+
 fn system(tree: &Tree, systemd: Option<u32>) -> (System, Vec<Evidence>) {
     let evidence = |from: &str, text: &str| vec![Evidence { from: from.to_owned(), text: text.to_owned() }];
-    let namespace = |process: &str| fs::read_link(tree.path(&format!("/proc/{process}/ns/net"))).ok();
-    if let (Some(own), Some(first)) = (namespace("thread-self"), namespace("1"))
-        && own != first
-    {
-        return (System::Namespace, evidence("/proc/thread-self/ns/net", &own.display().to_string()));
+    if let Some(own) = other_namespace(tree) {
+        return (System::Namespace, evidence(OWN_NAMESPACE, &own));
     }
     const OPENWRT: &str = "/etc/openwrt_release";
     if let Ok(text) = tree.read(OPENWRT) {
@@ -159,6 +182,23 @@ fn system(tree: &Tree, systemd: Option<u32>) -> (System, Vec<Evidence>) {
         return (System::Systemd(version), evidence("systemctl --version", &format!("systemd {version}")));
     }
     (System::Other, Vec::new())
+}
+
+const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+/// The network namespace, where it is not that of process 1, or has a name (`ip netns`): process 1 may not be looked at by who
+/// has no CAP_SYS_PTRACE.
+fn other_namespace(tree: &Tree) -> Option<String> {
+    let own = fs::read_link(tree.path(OWN_NAMESPACE)).ok()?;
+    let first = fs::read_link(tree.path("/proc/1/ns/net")).ok();
+    let is_same = |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    let is_named = || {
+        let metadata = fs::metadata(tree.path(OWN_NAMESPACE)).ok()?;
+        let mut names = fs::read_dir(tree.path(NAMES)).ok()?.flatten();
+        names.find(|name| fs::metadata(name.path()).is_ok_and(|other| is_same(&other, &metadata)))
+    };
+    let is_other = first.is_some_and(|first| first != own) || is_named().is_some();
+    is_other.then(|| own.display().to_string())
 }
 
 /// `'23.05.3'` is (23, 5).

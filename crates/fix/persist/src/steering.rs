@@ -1,8 +1,11 @@
 //! `rxlane steer up` at every boot: the unit `rxlane-steer@`, its options, and the link that enables it.
 
+use crate::file::MARKER;
 use crate::format::unit::{UNITS, escaped};
+use crate::machine::{Machine, System};
 use crate::plan::Plan;
 use crate::{File, Origin};
+use host::setting::Tree;
 use std::path::{Path, PathBuf};
 
 /// The unit as the package has it.
@@ -21,6 +24,15 @@ pub enum Refusal {
          run `{command}`"
     )]
     NoSystemd {
+        /// The command that steers.
+        command: String,
+    },
+    /// The interface is in a network namespace of its own.
+    #[error(
+        "steering lasts as a unit of systemd, which runs in the network namespace of process 1 and not in this one; have what makes the \
+         namespace run `{command}`"
+    )]
+    Namespace {
         /// The command that steers.
         command: String,
     },
@@ -46,16 +58,33 @@ pub struct Request<'r> {
 }
 
 /// Where a unit may be installed, in the order in which systemd looks (systemd.unit(5)).
-pub const INSTALLED: [&str; 4] = [
+const INSTALLED: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
     "/usr/local/lib/systemd/system",
     "/usr/lib/systemd/system",
+    "/lib/systemd/system",
 ];
 
-/// The name of the unit's file.
-pub const fn unit() -> &'static str {
-    NAME
+/// The unit that systemd would take, where somebody else than rxlane has installed it.
+pub fn installed(tree: &Tree) -> Option<PathBuf> {
+    let paths = INSTALLED.iter().map(|folder| format!("{folder}/{NAME}"));
+    let (text, path) = paths.filter_map(|path| Some((tree.read(&path).ok()?, path))).next()?;
+    (!text.contains(MARKER)).then(|| PathBuf::from(path))
+}
+
+/// Why no unit can steer on this machine.
+///
+/// # Errors
+///
+/// [`Refusal::NoSystemd`], [`Refusal::Namespace`].
+pub fn expect_systemd(machine: &Machine, command: &str) -> Result<(), Refusal> {
+    let command = command.to_owned();
+    match machine.system {
+        System::Systemd(_) => Ok(()),
+        System::Namespace => Err(Refusal::Namespace { command }),
+        System::OpenWrt(_) | System::Other => Err(Refusal::NoSystemd { command }),
+    }
 }
 
 /// The files.

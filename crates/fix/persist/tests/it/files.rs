@@ -1,7 +1,7 @@
 //! Every kind of file, as text: `golden/NAME.txt`. `RXLANE_WRITE_GOLDEN=1` writes them: read what changed before a commit.
 
 use crate::machines::name;
-use host::setting::Setting;
+use host::setting::{Setting, Tree};
 use rxlane_persist::{
     Content, Identity, Interface, Lasting, LinkFile, Machine, Manager, Origin, Plan, Reason, System, Vector,
     machine::OpenWrt, plan, steering,
@@ -181,6 +181,30 @@ fn steering_is_a_unit_with_its_options() {
     assert!(hidden.contains("/home/me/rxlane") && hidden.contains("/usr/local/bin"), "{hidden}");
     let name = steer("a%b", "/usr/bin/rxlane", None).expect_err("a name").to_string();
     assert!(name.contains("\"a%b\""), "{name}");
+}
+
+/// One that rxlane has written is written again, since each interface has it in its record.
+#[test]
+fn a_unit_that_a_package_has_installed_is_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = Tree::at(folder.path());
+    assert_eq!(steering::installed(&tree), None);
+    let install = |place: &str, text: &str| {
+        let place = folder.path().join(place);
+        fs::create_dir_all(&place).expect("a folder");
+        fs::write(place.join("rxlane-steer@.service"), text).expect("written");
+    };
+    install("usr/lib/systemd/system", "[Unit]\n");
+    let installed = PathBuf::from("/usr/lib/systemd/system/rxlane-steer@.service");
+    assert_eq!(steering::installed(&tree), Some(installed));
+    install("etc/systemd/system", &format!("# {}\n", origin().line()));
+    assert_eq!(steering::installed(&tree), None);
+    let refusal = |system| steering::expect_systemd(&machine(system, Manager::None), "rxlane steer up wan0");
+    assert_eq!(refusal(System::Systemd(252)), Ok(()));
+    for system in [System::Other, System::Namespace, System::OpenWrt(OpenWrt::default())] {
+        let error = refusal(system).expect_err("refused").to_string();
+        assert!(error.contains("`rxlane steer up wan0`"), "{error}");
+    }
 }
 
 fn reasons(commands: &[&str], machine: &Machine) -> Vec<Reason> {
