@@ -125,7 +125,7 @@ pub struct FunctionRow {
     pub share: f64,
     /// Stage of a frame's way that it works for, by the functions that called it.
     pub stage: Option<&'static str>,
-    /// What it does: `lock`, `copy`, `checksum`, `memory`.
+    /// What it does: `lock`, `copy`, `checksum`, `memory`, `this trace`.
     pub work: Option<&'static str>,
     /// Of a lock, the function that takes it.
     pub caller: Option<String>,

@@ -179,6 +179,9 @@ pub(super) fn work(name: &str) -> Option<&'static str> {
         "__build_skb",
         "napi_alloc_",
     ];
+    // What a trace itself costs.
+    const TRACING: [&str; 5] =
+        ["perf_", "__perf_", "trace_event_", "__traceiter_kfree_skb", "get_perf_callchain"];
     let begins = |names: &[&str]| names.iter().any(|known| name.starts_with(known));
     if name.contains("lock_slowpath") || begins(&LOCKS) {
         Some("lock")
@@ -188,6 +191,8 @@ pub(super) fn work(name: &str) -> Option<&'static str> {
         Some("checksum")
     } else if begins(&MEMORY) {
         Some("memory")
+    } else if begins(&TRACING) {
+        Some("this trace")
     } else {
         None
     }
@@ -267,6 +272,7 @@ mod tests {
             ("csum_partial", Some("checksum")),
             ("csum_partial_copy_generic", Some("copy")),
             ("kmem_cache_alloc_node_noprof", Some("memory")),
+            ("perf_swevent_event", Some("this trace")),
             ("ip_rcv_core", None),
         ] {
             assert_eq!(work(name), expected, "{name}");
