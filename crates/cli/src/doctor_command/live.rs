@@ -18,6 +18,8 @@ use steer::record::Records;
 
 /// What findings call the text of a live machine.
 const NAME: &str = "this machine";
+/// And that of its trace.
+const TRACE: &str = "trace";
 
 /// The machine, its traffic as a capture, and what was traced meanwhile, as far as that was requested.
 type Read = (Snapshot, Option<Vec<u8>>, Option<Trace>);
@@ -35,11 +37,16 @@ pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Read> {
     thread::scope(|scope| {
         let sampler = sampled.map(|name| scope.spawn(move || take_sample(name, arguments.seconds)));
         let tracer = tracer.map(|tracer| scope.spawn(move || tracer.run(arguments.seconds, &mut |_| true)));
-        let snapshot = snapshot(arguments);
+        let machine = machine(arguments);
         let sample =
             sampler.map(|sampler| sampler.join().unwrap_or_else(|_| anyhow::bail!("the sampler failed")));
         let trace = tracer.map(|tracer| tracer.join().map_err(|_| anyhow::anyhow!("the tracer failed")));
-        Ok((snapshot?, sample.transpose()?, trace.transpose()?))
+        let (mut machine, trace) = (machine?, trace.transpose()?);
+        if let Some(time) = trace.as_ref().and_then(|trace| trace.cpu_time.as_ref()) {
+            let report = format!("$ perf report --stdio\n{}", time.perf_report());
+            machine.read(TRACE, report.as_bytes()).context("where CPU time went")?;
+        }
+        Ok((machine.finish(), sample.transpose()?, trace))
     })
 }
 
@@ -56,7 +63,8 @@ fn tracer(arguments: &DoctorArguments) -> anyhow::Result<Tracer> {
     }
 }
 
-fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
+/// The text of this machine.
+fn machine(arguments: &DoctorArguments) -> anyhow::Result<Reader> {
     let options = Options {
         interval: arguments.seconds,
         interfaces: arguments.interface.clone().map(|name| vec![name]),
@@ -71,7 +79,7 @@ fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
     drop(line);
     let mut reader = Reader::new();
     reader.read(NAME, bundle.as_slice()).context("what this machine's tools print")?;
-    Ok(reader.finish())
+    Ok(reader)
 }
 
 /// Bytes of a line that a reader of bundles takes for sure.

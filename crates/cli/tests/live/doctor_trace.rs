@@ -79,6 +79,12 @@ fn drops_and_cpu_time_are_in_the_report() {
     let functions = cpus.iter().flat_map(|cpu| cpu["functions"].as_array().expect("functions"));
     assert!(functions.clone().any(|row| row["stage"] == "deliver"), "{trace:#}");
 
+    // The rules see where CPU time went, too.
+    let report = output.json();
+    let rules = report["rules"].as_array().expect("rules");
+    let rule = rules.iter().find(|row| row["id"] == "lock-contention").expect("the rule");
+    assert_ne!(rule["outcome"], "insufficient-data", "{rule:#}");
+
     // As text on a screen, and in full.
     let text = line.traced(&[]);
     text.says("Dropped by the kernel").says("NO_SOCKET").says("no socket for the port").says("Busiest CPU, ");

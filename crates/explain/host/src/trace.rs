@@ -6,6 +6,7 @@
 #![expect(missing_docs, reason = "keys of the JSON answer; what its name does not say has a comment")]
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Some seconds of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -175,4 +176,76 @@ pub enum Obstacle {
     Failed {
         error: String,
     },
+}
+
+impl CpuTime {
+    /// The functions with those that take locks, as `perf report --stdio -g` prints them: parts of the samples of all CPUs.
+    pub fn perf_report(&self) -> String {
+        let mut shares: BTreeMap<&str, (f64, BTreeMap<&str, f64>)> = BTreeMap::new();
+        for cpu in &self.cpus {
+            let part = cpu.samples as f64 / self.samples.max(1) as f64;
+            for row in &cpu.functions {
+                let (share, callers) = shares.entry(&row.function).or_default();
+                *share += part * row.share;
+                if let Some(caller) = &row.caller {
+                    *callers.entry(caller).or_default() += part * row.share;
+                }
+            }
+        }
+        let mut rows: Vec<_> = shares.into_iter().collect();
+        rows.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
+        let mut text =
+            format!("# Samples: {} of event 'cpu-clock'\n# Overhead  Shared Object  Symbol\n", self.samples);
+        for (function, (share, callers)) in rows {
+            text.push_str(&format!("{:10.2}%  [kernel]       [k] {function}\n", 100.0 * share));
+            let mut callers: Vec<_> = callers.into_iter().collect();
+            callers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+            for (caller, share) in callers {
+                text.push_str(&format!("            |--{:.2}%--{caller}\n", 100.0 * share));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Reader;
+
+    fn row(function: &str, share: f64, caller: Option<&str>) -> FunctionRow {
+        FunctionRow {
+            function: function.to_owned(),
+            module: None,
+            share,
+            stage: None,
+            work: None,
+            caller: caller.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_report_is_read_as_that_of_perf() {
+        let slow = "native_queued_spin_lock_slowpath";
+        let busy = [
+            row(slow, 0.5, Some("sch_direct_xmit")),
+            row(slow, 0.1, Some("dev_hard_start_xmit")),
+            row("ip_rcv", 0.2, None),
+        ];
+        let cpus = vec![
+            CpuRow { cpu: 0, samples: 300, functions: busy.into(), ..CpuRow::default() },
+            CpuRow { cpu: 1, samples: 100, functions: vec![row("ip_rcv", 1.0, None)], ..CpuRow::default() },
+        ];
+        let time = CpuTime { hertz: 997, samples: 400, lost: 0, cpus };
+        let mut reader = Reader::new();
+        let text = format!("$ perf report --stdio\n{}", time.perf_report());
+        reader.read("trace", text.as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        let read = |name: &str| {
+            let found = snapshot.functions.iter().find(|one| one.value.function == name);
+            found.unwrap_or_else(|| panic!("no {name}: {snapshot:#?}")).value.clone()
+        };
+        assert!((read(slow).share - 0.45).abs() < 1e-4 && (read("ip_rcv").share - 0.4).abs() < 1e-4);
+        assert_eq!(read(slow).callers, ["sch_direct_xmit", "dev_hard_start_xmit"]);
+    }
 }
