@@ -203,6 +203,16 @@ fn files_for_the_machine_that_a_text_came_from_are_printed_and_not_written() {
         .says("OpenWrt configures the machine.")
         .says("File /etc/hotplug.d/iface/99-rxlane, mode 0755:");
     openwrt.says("    rm /etc/hotplug.d/iface/99-rxlane").omits("systemd");
+    // Remedies that are commands of uci change the configuration by themselves.
+    let soc = print(
+        "soc.txt",
+        "DISTRIB_ID='OpenWrt'\nDISTRIB_RELEASE='24.10.2'\n# cat /proc/interrupts\n           CPU0       CPU1       CPU2       CPU3\n \
+         23:   11584496          0          0          0  MIPS GIC  10  1e100000.ethernet\n \
+         26:    3501910          0          0          0  MIPS GIC  11  mt7615e\n\
+         # uci show network\nnetwork.globals.packet_steering='1'\n",
+    );
+    soc.ends(0).says("Commands:\n    uci set network.globals.packet_steering='2'\n    uci commit network\n");
+    soc.says("To take it back:\n    uci set network.globals.packet_steering=1\n    uci commit network\n");
     let freebsd = print(
         "freebsd.txt",
         "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ sysctl net.inet.ip.intr_queue_maxlen net.inet.ip.intr_queue_drops\n\
