@@ -5,7 +5,7 @@ use super::line::{is_word_of, trim};
 /// Programs whose output is read, or which show an output that is.
 const PROGRAMS: &str = "ethtool ip cat lscpu vmstat netstat sysctl pciconf ifconfig top ps dmesg uname grep nproc \
      head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo bpftool strings rxlane \
-     uci ubus nft fw4 conntrack echo perf systat";
+     uci ubus nft fw4 conntrack echo perf systat swconfig";
 
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];

@@ -16,6 +16,43 @@ pub(super) static TOOL: Tool = Tool {
     open: |context| Box::new(Files::new(context)),
 };
 
+/// `lscpu -e` with frequencies: `CPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE    MAXMHZ   MINMHZ`.
+pub(super) static TABLE: Tool = Tool {
+    name: "lscpu -e",
+    command: |_| false,
+    heading: |line| columns(line).is_some(),
+    open: |_| {
+        let mut place = None;
+        Box::new(move |line: &Line<'_>, snapshot: &mut Snapshot| {
+            let text = line.trimmed();
+            if let Some(found) = columns(text) {
+                place = Some(found);
+                return Outcome::Taken;
+            }
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let cpu = words.first().and_then(|word| word.parse().ok());
+            let mhz =
+                place.and_then(|place| words.get::<usize>(place)?.replace(',', ".").parse::<f64>().ok());
+            match cpu.zip(mhz.filter(|mhz| (1.0..1e6).contains(mhz))) {
+                Some((cpu, mhz)) => {
+                    let khz = (mhz * 1000.0) as u32;
+                    Files::note(Measure::Frequency, cpu, khz, line.quote(), snapshot);
+                    Outcome::Taken
+                }
+                None if text.is_empty() => Outcome::Skipped,
+                None => Outcome::Over,
+            }
+        })
+    },
+};
+
+/// The column of the highest frequency.
+fn columns(line: &str) -> Option<usize> {
+    let mut words = line.split_whitespace();
+    let place = words.clone().position(|word| word == "MAXMHZ")?;
+    (words.next() == Some("CPU") && line.contains("ONLINE")).then_some(place)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Capacity,

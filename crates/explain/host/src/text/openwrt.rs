@@ -37,6 +37,25 @@ pub(super) static GREETING: Tool = Tool {
     },
 };
 
+/// `swconfig dev switch0 show`, the switches of kernels before DSA; OpenWrt alone has it (package swconfig, cli.c).
+pub(super) static SWITCH: Tool = Tool {
+    name: "swconfig",
+    command: |command| command.program == "swconfig",
+    heading: |line| line.starts_with("link: port:") && line.contains(" link:"),
+    open: |_| {
+        Box::new(|line: &Line<'_>, snapshot: &mut Snapshot| {
+            let text = line.trimmed();
+            let is_heading = text.ends_with(':')
+                && ["Global attr", "Port ", "VLAN "].iter().any(|one| text.starts_with(one));
+            if !is_heading && !text.contains(": ") {
+                return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
+            }
+            infer(snapshot, &line.quote());
+            Outcome::Taken
+        })
+    },
+};
+
 /// ` OpenWrt 23.05.3, r23809-234f1a2efa`, `ImmortalWrt 24.10.1, r33000-…` (`/etc/banner`).
 fn greeting(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once(' ')?;
