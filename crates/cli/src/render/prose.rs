@@ -3,6 +3,7 @@
 pub mod coalescing;
 pub mod explain;
 mod facts;
+mod flow;
 mod locks;
 mod remedies;
 pub mod trace;
@@ -231,7 +232,7 @@ fn stage_name(stage: &str) -> String {
         "steer" => "steering to other CPUs",
         "coalesce" => "GRO",
         "decap" => "decapsulation",
-        "deliver" => "the IP input queue",
+        "deliver" => "the IP input queue and forwarding",
         "segment" => "checksums and segmentation",
         "transmit" => "the driver's transmit queues",
         _ => return stage.to_owned(),

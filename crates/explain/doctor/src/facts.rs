@@ -2,7 +2,10 @@
 
 #![expect(missing_docs, reason = "the sentence that the command makes of each is its documentation")]
 
+mod flow;
+
 use crate::pppoe_gro::PppoeGro;
+pub use flow::{Bypass, FlowEffect, FlowFact, LookedUp};
 use serde::Serialize;
 
 /// A statement of a finding. Shares are parts of 1.
@@ -126,6 +129,8 @@ pub enum Fact {
     NetisrOneThread,
     NetisrUnbound,
     InputQueue { depth: Option<u64>, drops: u64, new: Option<u64> },
+    // flowtable-off, flowtable-devices, flowtable-bypassed, hw-offload-off
+    Flow(FlowFact),
     // gro-off, mtu-below-1500, user-space-pppoe, checksum-double-tag, offload-lost
     GroOff,
     GroPppoe,
@@ -393,6 +398,7 @@ pub enum Effect {
     SteeredDrops {
         rebalance: bool,
     },
+    Flow(FlowEffect),
     /// `pppoe`: what PPPoE carries is coalesced, too.
     Gro {
         pppoe: bool,

@@ -41,6 +41,7 @@ mod distribution;
 pub mod facts;
 pub mod finding;
 mod fixed;
+mod forwarding;
 mod frame_limit;
 mod load;
 mod loss;

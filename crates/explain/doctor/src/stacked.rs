@@ -334,6 +334,11 @@ fn parent<'a>(interface: &'a Interface, carrier: Option<&'a str>) -> Option<&'a 
     said.or_else(|| carrier.filter(|_| is_ppp(interface)))
 }
 
+/// The interface below that one.
+pub(crate) fn parent_of<'a>(case: &Case<'a>, interface: &'a Interface) -> Option<&'a str> {
+    parent(interface, session_carrier(case))
+}
+
 /// The interface on which all of the kernel's PPPoE sessions are, if there are as many as PPP interfaces without a
 /// parent: then each of these is over it.
 fn session_carrier<'a>(case: &Case<'a>) -> Option<&'a str> {

@@ -473,6 +473,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             }
         ),
 
+        Fact::Flow(fact) => super::flow::sentence(fact),
         Fact::GroOff => {
             "GRO is off: every received TCP segment runs through VLAN, firewall, routing and socket by itself.".into()
         }

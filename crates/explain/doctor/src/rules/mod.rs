@@ -1,6 +1,7 @@
 //! The rules, in the order of the receive path; each file has those of one subject. Every rule has a page of
 //! documentation, `docs/findings/ID.md`.
 
+mod flowtable;
 mod frames;
 mod interrupts;
 mod link;
@@ -90,6 +91,10 @@ pub static RULES: &[Rule] = &[
     rule!("mtu-below-1500", "decap", Machine(frames::mtu_below_1500)),
     rule!("user-space-pppoe", "decap", Machine(processes::pppoe)),
     rule!("input-queue-shallow", "deliver", Machine(netisr::input_queue)),
+    rule!("flowtable-off", "deliver", Linux, Machine(flowtable::off)),
+    rule!("flowtable-devices", "deliver", Linux, Machine(flowtable::devices)),
+    rule!("flowtable-bypassed", "deliver", Linux, Machine(flowtable::bypassed)),
+    rule!("hw-offload-off", "deliver", Linux, Machine(flowtable::hardware_off)),
     rule!("checksum-double-tag", "segment", Linux, Machine(offloads::checksum)),
     rule!("offload-lost", "segment", Linux, Machine(offloads::lost)),
     rule!("transmit-hang", "transmit", Machine(link::transmit_hang)),

@@ -2,6 +2,7 @@
 
 mod dumps;
 mod findings;
+mod flowtable;
 mod machine;
 mod overload;
 mod pages;

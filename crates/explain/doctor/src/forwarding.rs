@@ -1,0 +1,161 @@
+//! Whether the machine forwards, which of its devices a flowtable has to name, and how this kernel finds them.
+
+use crate::Case;
+use crate::case::kind;
+use crate::stacked::{self, is_ppp};
+use host::{Interface, Kind};
+use std::collections::BTreeSet;
+
+/// Whether packets are forwarded; `None` where nothing says.
+pub(crate) fn forwards(case: &Case<'_>) -> Option<bool> {
+    let sysctl = |name| case.sysctl(name).map(|(value, _)| value > 0);
+    let (four, six) = (sysctl("net.ipv4.ip_forward"), sysctl("net.ipv6.conf.all.forwarding"));
+    let snapshot = case.snapshot();
+    if four == Some(true) || six == Some(true) || is_openwrt(case) || !snapshot.netfilter.routed.is_empty() {
+        return Some(true);
+    }
+    four.filter(|forwards| !forwards)
+}
+
+/// Whether the text comes from OpenWrt: it shows its settings or its firewall.
+pub(crate) fn is_openwrt(case: &Case<'_>) -> bool {
+    let snapshot = case.snapshot();
+    !snapshot.uci.is_empty() || snapshot.netfilter.flowtables.iter().any(|one| one.table == "inet fw4")
+}
+
+/// Where the kernel matches packets of VLAN devices and PPPoE sessions in a flowtable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// At the interface that routes name: Linux before 5.13 (`nft_dev_path_info()` in net/netfilter/nft_flow_offload.c came
+    /// with 72efd585f714).
+    Top,
+    /// At the physical device, but it misses PPPoE there: before 6db5dc7b351b, "netfilter: flowtable: incorrect pppoe tuple", of
+    /// 6.9, 6.8.8, 6.6.29, 6.1.88 and 5.15.157.
+    MissesPppoe,
+    /// At the physical device, a switch's port among these.
+    Physical,
+}
+
+impl Lookup {
+    /// That of the case's kernel; `None` where its release is not known.
+    pub fn of(case: &Case<'_>) -> Option<Lookup> {
+        let release = release(&case.snapshot().kernel.as_ref()?.value)?;
+        // OpenWrt carries the lookup at the physical device back to 5.10 (its target/linux/generic/backport-5.10).
+        let first = if is_openwrt(case) { (5, 10, 0) } else { (5, 13, 0) };
+        let is_fixed = match (release.0, release.1) {
+            (5, 15) => release.2 >= 157,
+            (6, 1) => release.2 >= 88,
+            (6, 6) => release.2 >= 29,
+            (6, 8) => release.2 >= 8,
+            series => series >= (6, 9),
+        };
+        Some(match release {
+            release if release < first => Lookup::Top,
+            _ if is_fixed => Lookup::Physical,
+            _ => Lookup::MissesPppoe,
+        })
+    }
+}
+
+/// 6, 1 and 90 of `6.1.90-1-amd64`.
+fn release(kernel: &str) -> Option<(u32, u32, u32)> {
+    let mut numbers = kernel.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some((next()?, next()?, next().unwrap_or(0)))
+}
+
+/// The device at which the kernel matches packets of an interface from 5.13 on: below VLANs and PPPoE, and at the port of a
+/// switch, not at the device behind the switch (`DEV_PATH_DSA` ends the way).
+pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
+    let mut name = name;
+    for _ in 0..16 {
+        let interface = case.snapshot().interface(name).filter(|one| !is_switch_port(one));
+        match interface.and_then(|one| stacked::parent_of(case, one)) {
+            Some(below) if below != name => name = below,
+            _ => break,
+        }
+    }
+    name
+}
+
+/// Whether an interface is the port of a switch that the kernel drives (DSA): `lan1@eth0`.
+fn is_switch_port(interface: &Interface) -> bool {
+    match kind(interface) {
+        Some(Kind::Other(word)) => word == "dsa",
+        // `ip link` of BusyBox shows no kind: a VLAN device has its id in the name as a rule.
+        None => interface.parent.is_some() && !interface.name.contains('.') && !is_ppp(interface),
+        _ => false,
+    }
+}
+
+/// Whether it is up and has a carrier, as far as is known.
+pub(crate) fn may_work(interface: &Interface) -> bool {
+    interface.up.as_ref().is_none_or(|up| *up.get()) && interface.link.up.as_ref().is_none_or(|up| *up.get())
+}
+
+/// Whether it is a device on which nothing of this machine's own stands: a physical one, or a switch's port.
+pub(crate) fn is_port(case: &Case<'_>, interface: &Interface) -> bool {
+    const NOT_PORTS: [&str; 12] =
+        ["lo", "ifb", "dummy", "tun", "tap", "docker", "sit", "wg", "gre", "teql", "erspan", "ip6tnl"];
+    let digits = interface.name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let has_switch_ports = || {
+        let below =
+            |one: &Interface| one.parent.as_ref().is_some_and(|parent| parent.value == interface.name);
+        case.snapshot().interfaces.iter().any(|one| is_switch_port(one) && below(one))
+    };
+    let is_such = is_switch_port(interface)
+        || match kind(interface) {
+            Some(Kind::Device | Kind::Veth) => true,
+            None => interface.parent.is_none() && !is_ppp(interface) && !interface.name.starts_with("br"),
+            Some(_) => false,
+        };
+    is_such && !interface.name.is_empty() && !NOT_PORTS.contains(&digits) && !has_switch_ports()
+}
+
+/// The devices that a flowtable has to name on this machine, as far as the text shows them.
+pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
+    let interfaces = &case.snapshot().interfaces;
+    let lookup = Lookup::of(case).unwrap_or(Lookup::Physical);
+    if lookup == Lookup::Top {
+        let stands_on = |name: &str| {
+            interfaces.iter().any(|one| one.parent.as_ref().is_some_and(|parent| parent.value == name))
+        };
+        let is_top = |one: &&Interface| {
+            let is_routable = is_port(case, one)
+                || is_ppp(one)
+                || matches!(kind(one), Some(Kind::Vlan { .. } | Kind::Bridge { .. }));
+            is_routable && one.master.is_none() && !stands_on(&one.name) && may_work(one)
+        };
+        return interfaces.iter().filter(is_top).map(|one| one.name.clone()).collect();
+    }
+    let mut names: BTreeSet<String> = interfaces
+        .iter()
+        .filter(|one| is_port(case, one) && may_work(one))
+        .map(|one| one.name.clone())
+        .collect();
+    if lookup == Lookup::MissesPppoe {
+        for session in interfaces.iter().filter(|one| is_ppp(one)) {
+            names.remove(lookup_device(case, &session.name));
+            names.insert(session.name.clone());
+        }
+    }
+    names.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_have_three_numbers_or_two() {
+        for (text, expected) in [
+            ("6.1.90-1-amd64", (6, 1, 90)),
+            ("5.4.0", (5, 4, 0)),
+            ("6.12", (6, 12, 0)),
+            ("7.2-rc1", (7, 2, 0)),
+        ] {
+            assert_eq!(release(text), Some(expected), "{text}");
+        }
+        assert_eq!(release("unknown"), None);
+    }
+}

@@ -1,0 +1,501 @@
+//! nftables' flowtable, the kernel's fast path for forwarded connections: `flowtable-off`, `flowtable-devices`,
+//! `flowtable-bypassed`, `hw-offload-off`.
+//!
+//! A connection enters it by the expression `flow add` in a chain of the forward hook; packets of it are then taken from the ingress
+//! hook of the flowtable's devices straight to the way out (net/netfilter/nf_flow_table_ip.c).
+
+use crate::Case;
+use crate::facts::{Bypass, Effect, Fact, FlowEffect, FlowFact, LookedUp};
+use crate::finding::{Finding, Remedy, Severity, found};
+use crate::forwarding::{self, Lookup};
+use crate::load;
+use crate::rule::Judgement;
+use crate::stacked;
+use host::setting::quoted;
+use host::{Connections, FlowRule, Flowtable, Interface, Kind, Quote};
+
+/// Settings of OpenWrt's firewall.
+const SECTION: &str = "firewall.defaults";
+const SOFTWARE: &str = "firewall.defaults.flow_offloading";
+const HARDWARE: &str = "firewall.defaults.flow_offloading_hw";
+
+/// Whether a CPU is the limit.
+enum Limit {
+    Reached(Vec<Quote>),
+    NotReached,
+    Unknown,
+}
+
+/// Per cent of a CPU from which a thread that polls is full.
+const THREAD_FULL: f64 = 90.0;
+
+impl Limit {
+    fn of(case: &Case<'_>) -> Limit {
+        let loads = &case.snapshot().cpus.load;
+        let full = loads.keys().map(|cpu| load::of(case, Some(*cpu))).find(load::Load::is_full);
+        let thread = || load::only_full_thread(case).map(|(_, process, _)| process.quote.clone());
+        let polls = || {
+            let mut threads = case.snapshot().processes.iter().filter(|one| one.name.starts_with("napi/"));
+            threads.find(|one| one.cpu.is_some_and(|share| share >= THREAD_FULL)).map(|one| one.quote.clone())
+        };
+        match full.and_then(|load| load.quote).or_else(thread).or_else(polls) {
+            Some(quote) => Limit::Reached(vec![quote]),
+            None if loads.is_empty() => Limit::Unknown,
+            None => Limit::NotReached,
+        }
+    }
+}
+
+/// Whether there is a flowtable.
+enum State<'c> {
+    Present,
+    /// With the line that says so, and whether it is OpenWrt's setting.
+    Absent(&'c Quote, bool),
+    Unknown,
+}
+
+impl<'c> State<'c> {
+    fn of(case: &Case<'c>) -> State<'c> {
+        let snapshot = case.snapshot();
+        let netfilter = &snapshot.netfilter;
+        let is_used = netfilter.connections.as_ref().is_some_and(|all| all.of_flows().offloaded > 0);
+        if !netfilter.flowtables.is_empty() || is_used {
+            return State::Present;
+        }
+        if let Some(listed) = &netfilter.listed {
+            return State::Absent(listed, false);
+        }
+        match (snapshot.uci.get(SOFTWARE), snapshot.uci.get(SECTION)) {
+            (Some(seen), _) if seen.get() == "1" => State::Present,
+            (Some(seen), _) | (None, Some(seen)) => State::Absent(seen.quote(), true),
+            (None, None) => State::Unknown,
+        }
+    }
+}
+
+/// `flowtable-off`: a router whose CPU is the limit takes every packet through all rules.
+pub(super) fn off(case: &Case<'_>) -> Judgement {
+    let forwards = forwarding::forwards(case);
+    if forwards == Some(false) {
+        return Judgement::DoesNotApply;
+    }
+    let (quote, setting) = match State::of(case) {
+        State::Present => return Judgement::Clear,
+        State::Absent(quote, setting) => (quote, setting),
+        State::Unknown if forwards.is_none() => return Judgement::lacks("sysctl net.ipv4.ip_forward"),
+        State::Unknown if matches!(Limit::of(case), Limit::NotReached) => return Judgement::Clear,
+        State::Unknown => return Judgement::lacks("nft list flowtables"),
+    };
+    let reached = match Limit::of(case) {
+        Limit::Reached(quotes) => quotes,
+        Limit::NotReached => return Judgement::Clear,
+        Limit::Unknown => return Judgement::lacks("top -b -n 1"),
+    };
+    let forwarding = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].map(|name| case.sysctl(name));
+    found(Severity::Warning, Fact::Flow(FlowFact::Off { setting }))
+        .says(forwards.is_none().then_some(Fact::Flow(FlowFact::ForwardsUnknown)))
+        .quotes([quote])
+        .quotes(&reached)
+        .quotes(forwarding.into_iter().flatten().filter(|(value, _)| *value > 0).map(|(_, quote)| quote))
+        .fix(switched_on(case))
+        .possible_if(forwards.is_none())
+        .into()
+}
+
+/// A flowtable, by the system's own setting where it has one, else by nft.
+fn switched_on(case: &Case<'_>) -> Vec<Remedy> {
+    let own = || {
+        let hardware = hardware_driver(case).is_some();
+        let set = |option: &str| format!("uci set firewall.@defaults[0].{option}=1");
+        let options = ["flow_offloading", "flow_offloading_hw"];
+        let commands = options.into_iter().take(if hardware { 2 } else { 1 }).map(set);
+        let last = ["uci commit firewall", "service firewall restart"].map(str::to_owned);
+        remedy(FlowEffect::Uci { hardware }, commands.chain(last))
+    };
+    let by_nft = || {
+        let devices = forwarding::devices(case);
+        let known = devices.len() > 1;
+        let list = if known { list(&devices) } else { "LAN, WAN".to_owned() };
+        let commands = [
+            "add table inet rxlane".to_owned(),
+            format!(
+                "add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ {list} }}; }}"
+            ),
+            // Behind the firewall's own chain, so that what it drops never gets here.
+            "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
+            "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
+        ];
+        remedy(FlowEffect::Nft { known }, commands.iter().map(|words| nft(words)))
+    };
+    if forwarding::is_openwrt(case) { vec![own(), by_nft()] } else { vec![by_nft()] }
+}
+
+fn remedy(effect: FlowEffect, commands: impl IntoIterator<Item = String>) -> Remedy {
+    Remedy::linux(Effect::Flow(effect), commands)
+}
+
+fn nft(words: &str) -> String {
+    format!("nft {}", quoted(words))
+}
+
+/// Names as nft takes them: one that does not begin with a letter stands in quotes.
+fn list(devices: &[String]) -> String {
+    let word = |name: &String| match name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => name.clone(),
+        false => format!("\"{name}\""),
+    };
+    devices.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a name can stand in a command of nft: text from outside, which might be more than a name.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-. ".contains(&c))
+}
+
+/// What a flowtable names wrongly.
+#[derive(Default)]
+struct Wrong<'c> {
+    facts: Vec<FlowFact>,
+    quotes: Vec<&'c Quote>,
+    add: Vec<String>,
+    remove: Vec<String>,
+    /// Whether packets are missed, and not only found at a costlier place.
+    misses: bool,
+}
+
+/// `flowtable-devices`: it names an interface at which this kernel does not match packets, or leaves one out.
+pub(super) fn devices(case: &Case<'_>) -> Judgement {
+    let netfilter = &case.snapshot().netfilter;
+    let named = || netfilter.flowtables.iter().filter(|one| !one.devices.is_empty());
+    if named().next().is_none() {
+        let is_none = netfilter.listed.is_some() || forwarding::forwards(case) == Some(false);
+        return if is_none { Judgement::DoesNotApply } else { Judgement::lacks("nft list flowtables") };
+    }
+    // Whether what it leaves out is routed nobody can say without interfaces.
+    let is_known = |name: &String| case.snapshot().interface(name).is_some();
+    if !named().any(|one| one.devices.iter().any(is_known)) {
+        return Judgement::lacks("ip -d link");
+    }
+    let found = named().filter_map(|one| finding(case, one, &wrong(case, one)));
+    Judgement::of(found.collect(), Vec::new())
+}
+
+fn finding(case: &Case<'_>, flowtable: &Flowtable, wrong: &Wrong<'_>) -> Option<Finding> {
+    let (first, others) = wrong.facts.split_first()?;
+    let change = |what: &str, names: &[String]| {
+        let (table, name, names) = (&flowtable.table, &flowtable.name, list(names));
+        let text = format!(
+            "{what} flowtable {table} {name} {{ hook ingress priority filter; devices = {{ {names} }}; }}"
+        );
+        nft(&text)
+    };
+    let is_plain = is_plain(&flowtable.table) && is_plain(&flowtable.name);
+    let add = (!wrong.add.is_empty() && is_plain).then(|| change("add", &wrong.add));
+    let remove = (!wrong.remove.is_empty() && is_plain).then(|| change("delete", &wrong.remove));
+    let effect = FlowEffect::Devices { openwrt: forwarding::is_openwrt(case) };
+    let severity = if wrong.misses { Severity::Warning } else { Severity::Info };
+    let is_certain = !case.snapshot().netfilter.routed.is_empty() && Lookup::of(case).is_some();
+    let finding = found(severity, Fact::Flow(first.clone()))
+        .says(others.iter().cloned().map(Fact::Flow))
+        .quotes([&flowtable.quote])
+        .quotes(wrong.quotes.iter().copied())
+        .quotes(case.snapshot().kernel.as_ref().map(|kernel| &kernel.quote))
+        .fix([remedy(effect, remove.into_iter().chain(add))])
+        .possible_if(!is_certain);
+    Some(finding)
+}
+
+fn wrong<'c>(case: &Case<'c>, flowtable: &Flowtable) -> Wrong<'c> {
+    let mut wrong = Wrong::default();
+    let mut missing: Vec<String> = Vec::new();
+    let routed = &case.snapshot().netfilter.routed;
+    for interface in &case.snapshot().interfaces {
+        let is_routed = routed.is_empty() || routed.contains_key(&interface.name);
+        if !forwarding::may_work(interface) || !is_routed {
+            continue;
+        }
+        let before = missing.len();
+        match crate::case::kind(interface) {
+            Some(Kind::Bridge { .. }) => bridge(case, flowtable, interface, &mut missing),
+            _ if is_stacked(case, interface) => above(case, flowtable, interface, &mut missing, &mut wrong),
+            // What no rule names may be a port for management.
+            _ if !routed.is_empty()
+                && forwarding::is_port(case, interface)
+                && interface.master.is_none()
+                && !flowtable.devices.contains(&interface.name) =>
+            {
+                missing.push(interface.name.clone());
+            }
+            _ => {}
+        }
+        if missing.len() > before {
+            wrong.quotes.extend(routed.get(&interface.name));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    if !missing.is_empty() {
+        wrong.misses = true;
+        wrong.add.extend(missing.iter().cloned());
+        let name = flowtable.name.clone();
+        wrong.facts.push(FlowFact::LeavesOut { flowtable: name, devices: missing });
+    }
+    wrong
+}
+
+/// Whether it stands on another: a VLAN device or a PPP interface whose parent is known.
+fn is_stacked(case: &Case<'_>, interface: &Interface) -> bool {
+    (stacked::is_vlan(interface) || stacked::is_ppp(interface))
+        && stacked::parent_of(case, interface).is_some()
+}
+
+fn bridge(case: &Case<'_>, flowtable: &Flowtable, bridge: &Interface, missing: &mut Vec<String>) {
+    /// fw4 names the radios of a bridge; hardware does without.
+    const RADIOS: [&str; 4] = ["wlan", "phy", "ath", "ra"];
+    let is_radio = |one: &Interface| RADIOS.iter().any(|radio| one.name.starts_with(radio));
+    let is_of = |one: &&Interface| one.master.as_ref().is_some_and(|master| master.value == bridge.name);
+    let ports = case.snapshot().interfaces.iter().filter(is_of);
+    let ports: Vec<&Interface> = ports.filter(|one| forwarding::may_work(one) && !is_radio(one)).collect();
+    let names = |name: &String| flowtable.devices.contains(name);
+    // Without any port named, the kernel matches at the bridge itself.
+    if names(&bridge.name) && !ports.iter().any(|port| names(&port.name)) {
+        return;
+    }
+    missing.extend(ports.iter().map(|port| &port.name).filter(|name| !names(name)).cloned());
+}
+
+/// A VLAN device or a PPP interface.
+fn above<'c>(
+    case: &Case<'c>,
+    flowtable: &Flowtable,
+    interface: &'c Interface,
+    missing: &mut Vec<String>,
+    wrong: &mut Wrong<'c>,
+) {
+    let names = |name: &str| flowtable.devices.iter().any(|device| device == name);
+    let (top, below) = (interface.name.as_str(), forwarding::lookup_device(case, &interface.name));
+    let is_ppp = stacked::is_ppp(interface);
+    let lookup = match Lookup::of(case) {
+        Some(Lookup::MissesPppoe) if !is_ppp => Some(Lookup::Physical),
+        lookup => lookup,
+    };
+    let mut other = |named: &str, needed: &str, why: LookedUp| {
+        let flowtable = flowtable.name.clone();
+        wrong.facts.push(FlowFact::OtherDevice {
+            flowtable,
+            named: named.to_owned(),
+            needed: needed.to_owned(),
+            why,
+        });
+        wrong.quotes.push(&interface.seen);
+        if !names(needed) {
+            wrong.add.push(needed.to_owned());
+        }
+        wrong.misses |= why != LookedUp::Below;
+    };
+    match (lookup, names(top), names(below)) {
+        (Some(Lookup::Top), false, true) => other(below, top, LookedUp::TooOld),
+        (Some(Lookup::MissesPppoe), _, true) => {
+            other(below, top, LookedUp::MissesPppoe);
+            wrong.remove.push(below.to_owned());
+        }
+        (Some(Lookup::Physical), true, false) => other(top, below, LookedUp::Below),
+        (Some(Lookup::Top | Lookup::MissesPppoe), false, false) => missing.push(top.to_owned()),
+        (_, false, false) => missing.push(below.to_owned()),
+        _ => {}
+    }
+}
+
+/// Established connections below which their number says nothing.
+const ENOUGH: u64 = 20;
+/// Part of them in the flowtable from which it works: idle ones leave it.
+const WORKS: u64 = 10;
+
+/// `flowtable-bypassed`: there is a flowtable, and connections do not get into it.
+pub(super) fn bypassed(case: &Case<'_>) -> Judgement {
+    let netfilter = &case.snapshot().netfilter;
+    let is_present = matches!(State::of(case), State::Present);
+    if !is_present && (netfilter.listed.is_some() || forwarding::forwards(case) == Some(false)) {
+        return Judgement::DoesNotApply;
+    }
+    let Some(all) = &netfilter.connections else { return Judgement::lacks("conntrack -L") };
+    let flows = all.of_flows();
+    if !is_present || flows.established < ENOUGH || flows.offloaded.saturating_mul(WORKS) >= flows.established
+    {
+        return Judgement::Clear;
+    }
+    let reasons = reasons(case, all);
+    if reasons.is_empty() && flows.offloaded > 0 {
+        return Judgement::Clear;
+    }
+    let idle = case.sysctl("net.netfilter.nf_flowtable_tcp_timeout");
+    let is_limit = !matches!(Limit::of(case), Limit::NotReached);
+    let severity = if is_limit { Severity::Warning } else { Severity::Info };
+    let (established, offloaded) = (flows.established, flows.offloaded);
+    let is_certain = reasons.iter().any(|reason| reason.is_certain);
+    let remedies: Vec<Remedy> = reasons.iter().flat_map(|reason| reason.remedy.clone()).collect();
+    found(severity, Fact::Flow(FlowFact::Bypassed { established, offloaded }))
+        .says(reasons.iter().map(|reason| Fact::Flow(FlowFact::Bypass(reason.why.clone()))))
+        .says(idle.map(|(seconds, _)| Fact::Flow(FlowFact::IdleLeave { seconds })))
+        .quotes([&all.quote])
+        .quotes(reasons.iter().flat_map(|reason| reason.quotes.iter().copied()))
+        .quotes(netfilter.flowtables.iter().map(|one| &one.quote))
+        .fix(remedies)
+        .possible_if(!is_certain)
+        .into()
+}
+
+/// Why connections do not get into the flowtable.
+struct Reason<'c> {
+    why: Bypass,
+    quotes: Vec<&'c Quote>,
+    remedy: Option<Remedy>,
+    /// Whether the rules show it; what connections have in common may be chance.
+    is_certain: bool,
+}
+
+fn reasons<'c>(case: &Case<'c>, all: &'c Connections) -> Vec<Reason<'c>> {
+    let netfilter = &case.snapshot().netfilter;
+    let mut reasons: Vec<Reason<'c>> =
+        netfilter.flow_rules.iter().filter_map(|rule| of_rule(rule, all)).collect();
+    // Another rule may do what one does not.
+    if reasons.len() < netfilter.flow_rules.len() {
+        reasons.clear();
+    }
+    if let Some(listed) = netfilter.ruleset.as_ref().filter(|_| netfilter.flow_rules.is_empty()) {
+        let remedy = netfilter.flowtables.first().and_then(rule_behind);
+        reasons.push(Reason { why: Bypass::NoRule, quotes: vec![listed], remedy, is_certain: true });
+    }
+    let flows = all.of_flows();
+    let bypassing = flows.established.saturating_sub(flows.offloaded);
+    let is_most = |connections: u64| connections.saturating_mul(5) >= bypassing.saturating_mul(4);
+    if is_most(all.bypassed_helped) {
+        let (why, remedy) =
+            (Bypass::Helper { connections: all.bypassed_helped }, remedy(FlowEffect::NoHelper, []));
+        reasons.push(Reason { why, quotes: Vec::new(), remedy: Some(remedy), is_certain: true });
+    }
+    if is_most(all.bypassed_marked) && all.offloaded_marked == 0 && flows.offloaded > 0 {
+        let why = Bypass::Marked { connections: all.bypassed_marked };
+        reasons.push(Reason { why, quotes: Vec::new(), remedy: None, is_certain: false });
+    }
+    if let Some((1, quote)) = case.sysctl("net.bridge.bridge-nf-call-iptables") {
+        let commands = ["sysctl -w net.bridge.bridge-nf-call-iptables=0".to_owned()];
+        let remedy = Some(remedy(FlowEffect::NoBridgeCalls, commands));
+        reasons.push(Reason { why: Bypass::Bridged, quotes: vec![quote], remedy, is_certain: false });
+    }
+    reasons
+}
+
+/// Why a rule takes few connections or none.
+fn of_rule<'c>(rule: &'c FlowRule, all: &Connections) -> Option<Reason<'c>> {
+    let chain = || format!("{} {}", rule.table, rule.chain);
+    let mut quotes = vec![&rule.quote];
+    let without = |protocol: &&String| !rule.protocols.is_empty() && !rule.protocols.contains(protocol);
+    let why = if let Some(before) = &rule.accepted_before {
+        quotes.push(before);
+        Bypass::RuleOrder { chain: chain() }
+    } else if rule.only_new {
+        Bypass::OnlyNew { chain: chain() }
+    } else if rule.needs_mark {
+        Bypass::NeedsMark { chain: chain() }
+    } else {
+        let is_most = |name: &&String| {
+            let count = all.by_protocol.get(*name).map_or(0, |one| one.established);
+            count.saturating_mul(5) >= all.of_flows().established.saturating_mul(4)
+        };
+        all.by_protocol.keys().filter(without).find(is_most)?;
+        Bypass::OnlyProtocols { protocols: rule.protocols.clone() }
+    };
+    Some(Reason { why, quotes, remedy: rule_first(rule), is_certain: true })
+}
+
+const FLOWS: &str = "meta l4proto { tcp, udp } flow add";
+
+/// The rule for all connections before the others of its chain.
+fn rule_first(rule: &FlowRule) -> Option<Remedy> {
+    let (table, chain, name) = (&rule.table, &rule.chain, &rule.flowtable);
+    let is_plain = [table, chain, name].into_iter().all(|name| is_plain(name));
+    let command = || nft(&format!("insert rule {table} {chain} {FLOWS} @{name}"));
+    is_plain.then(|| remedy(FlowEffect::Rule, [command()]))
+}
+
+/// A rule of its own for a flowtable that has none, behind the firewall's.
+fn rule_behind(flowtable: &Flowtable) -> Option<Remedy> {
+    let (table, name) = (&flowtable.table, &flowtable.name);
+    let is_plain = is_plain(table) && is_plain(name);
+    let commands = || {
+        [
+            nft(&format!("add chain {table} rxlane {{ type filter hook forward priority filter + 1; }}")),
+            nft(&format!("add rule {table} rxlane {FLOWS} @{name}")),
+        ]
+    };
+    is_plain.then(|| remedy(FlowEffect::Rule, commands()))
+}
+
+/// Drivers whose devices forward flows themselves (`TC_SETUP_FT` in drivers/net/ethernet/mediatek/mtk_ppe_offload.c and
+/// airoha/airoha_ppe.c).
+const CAN: [&str; 2] = ["mtk_eth_soc", "airoha_eth"];
+/// MediaTek's Ethernet in `/proc/interrupts`, by its address in the device tree: mt7621.dtsi, mt7622.dtsi, and mt7981b.dtsi with
+/// mt7986a.dtsi and mt7988a.dtsi.
+const ON_CHIP: [&str; 3] = ["1e100000.ethernet", "1b100000.ethernet", "15100000.ethernet"];
+
+/// The driver of this machine that can, with the line that shows it.
+fn hardware_driver<'c>(case: &Case<'c>) -> Option<(&'c str, &'c Quote)> {
+    let snapshot = case.snapshot();
+    let mut drivers = snapshot.interfaces.iter().filter_map(|one| one.driver.as_ref());
+    let driver = drivers.find(|driver| CAN.contains(&driver.value.as_str()));
+    let by_interrupt = || {
+        let mut all = snapshot.interrupts.iter();
+        let is_such = |action: &str| {
+            ON_CHIP.iter().any(|name| action.split([',', ' ']).any(|word| word.trim() == *name))
+        };
+        Some((CAN[0], &all.find(|one| is_such(&one.action))?.quote))
+    };
+    driver.map(|driver| (driver.value.as_str(), &driver.quote)).or_else(by_interrupt)
+}
+
+/// `hw-offload-off`: the device could forward flows itself, and is not used for it.
+pub(super) fn hardware_off(case: &Case<'_>) -> Judgement {
+    let snapshot = case.snapshot();
+    let netfilter = &snapshot.netfilter;
+    if forwarding::forwards(case) == Some(false) {
+        return Judgement::DoesNotApply;
+    }
+    let Some((driver, seen)) = hardware_driver(case) else {
+        let unknown = case.devices().find(|device| device.driver_name().is_none());
+        return match unknown {
+            Some(device) => Judgement::lacks(format!("ethtool -i {}", device.word())),
+            None => Judgement::DoesNotApply,
+        };
+    };
+    let is_used = netfilter.connections.as_ref().is_some_and(|all| all.of_flows().hardware > 0);
+    let is_set = |name: &str| snapshot.uci.get(name).map(|seen| seen.get() == "1");
+    if is_used
+        || netfilter.flowtables.iter().any(|one| one.hardware == Some(true))
+        || (is_set(SOFTWARE) == Some(true) && is_set(HARDWARE) == Some(true))
+    {
+        return Judgement::Clear;
+    }
+    let by_table = netfilter.flowtables.iter().find(|one| one.hardware == Some(false)).map(|one| &one.quote);
+    let by_setting = || {
+        let shown = [HARDWARE, SOFTWARE, SECTION].into_iter().find_map(|name| snapshot.uci.get(name));
+        shown.map(host::Observed::quote)
+    };
+    let Some(quote) = by_table.or_else(by_setting).or(netfilter.listed.as_ref()) else {
+        return Judgement::lacks("nft list flowtables");
+    };
+    let (severity, reached) = match Limit::of(case) {
+        Limit::Reached(quotes) => (Severity::Warning, quotes),
+        _ => (Severity::Info, Vec::new()),
+    };
+    let remedies = match forwarding::is_openwrt(case) {
+        true => switched_on(case).into_iter().take(1).collect(),
+        false => vec![remedy(FlowEffect::Hardware, [])],
+    };
+    let flowtable = by_table.is_some();
+    found(severity, Fact::Flow(FlowFact::HardwareOff { driver: driver.to_owned(), flowtable }))
+        .quotes([quote, seen])
+        .quotes(&reached)
+        .fix(remedies)
+        .into()
+}
