@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use testkit::netns::{Namespace, Veth};
-use testkit::wait_until;
+use testkit::{wait_for, wait_until};
 
 #[test]
 fn sessions_are_disconnected_one_by_one_and_all() {
@@ -241,11 +241,14 @@ fn frames_that_are_lost_are_counted() {
 
 /// Bytes that a thread of a process has read from files and pipes (proc(5)).
 fn read_by(process: u32, thread: &str) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").filter_map(Result::ok);
     let is_it = |task: &fs::DirEntry| {
         fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end() == thread)
     };
-    let task = tasks.into_iter().find(is_it).unwrap_or_else(|| panic!("no thread {thread}"));
+    // A thread that was started has its name when it first runs.
+    let task = wait_for(format!("a thread {thread}"), || {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process");
+        tasks.filter_map(Result::ok).find(is_it)
+    });
     let text = fs::read_to_string(task.path().join("io")).expect("its counters");
     let read = text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
     read.expect("a number")

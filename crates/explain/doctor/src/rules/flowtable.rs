@@ -177,7 +177,13 @@ pub(super) fn devices(case: &Case<'_>) -> Judgement {
         return Judgement::lacks("ip -d link");
     }
     let found = named().filter_map(|one| finding(case, one, &wrong(case, one)));
-    Judgement::of(found.collect(), Vec::new())
+    // Where packets of a PPP interface are matched is known with the device below.
+    let is_without_parent = |one: &Interface| stacked::is_ppp(one) && stacked::parent_of(case, one).is_none();
+    let has_unknown = case.snapshot().interfaces.iter().any(is_without_parent);
+    Judgement::of(
+        found.collect(),
+        has_unknown.then(|| "cat /proc/net/pppoe".to_owned()).into_iter().collect(),
+    )
 }
 
 fn finding(case: &Case<'_>, flowtable: &Flowtable, wrong: &Wrong<'_>) -> Option<Finding> {
@@ -434,7 +440,7 @@ fn rule_behind(flowtable: &Flowtable) -> Option<Remedy> {
 
 /// Drivers whose devices forward flows themselves (`TC_SETUP_FT` in drivers/net/ethernet/mediatek/mtk_ppe_offload.c and
 /// airoha/airoha_ppe.c).
-const CAN: [&str; 2] = ["mtk_eth_soc", "airoha_eth"];
+const CAN: [&str; 2] = ["mtk_soc_eth", "airoha_eth"];
 /// MediaTek's Ethernet in `/proc/interrupts`, by its address in the device tree: mt7621.dtsi, mt7622.dtsi, and mt7981b.dtsi with
 /// mt7986a.dtsi and mt7988a.dtsi.
 const ON_CHIP: [&str; 3] = ["1e100000.ethernet", "1b100000.ethernet", "15100000.ethernet"];

@@ -126,7 +126,10 @@ fn devices_are_those_at_which_the_kernel_looks() {
     assert_eq!((&**named, &**needed, *why), ("wan", "ppp0", LookedUp::MissesPppoe));
     // The flowtable alone, of which nobody knows what stands on what; and none at all.
     let alone = "flowtable ft {\n\thook ingress priority filter\n\tdevices = { eth1, ppp0 }\n}\n";
+    let below_unknown = judged("6.12.9", physical);
+    let below_unknown = below_unknown.replace("00000100 02:00:00:00:00:09    wan.7\n", "");
     all_answer(&[
+        (&below_unknown, DEVICES, LACKS, &["cat /proc/net/pppoe"]),
         (alone, DEVICES, LACKS, &["ip -d link"]),
         ("$ nproc\n4\n", DEVICES, LACKS, &["nft list flowtables"]),
         (NONE, DEVICES, NOT_HERE, &[]),
@@ -186,7 +189,7 @@ fn connections_that_stay_out_have_their_reason() {
 
 #[test]
 fn hardware_that_could_forward() {
-    let mtk = driver("eth0", "mtk_eth_soc");
+    let mtk = driver("eth0", "mtk_soc_eth");
     let table = |flags: &str| {
         format!(
             "$ nft list flowtables\ntable inet fw4 {{\n\tflowtable ft {{\n\t\thook ingress priority filter\n\t\tdevices = {{ lan1, wan }}\n{flags}\t}}\n}}\n"

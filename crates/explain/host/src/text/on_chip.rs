@@ -113,9 +113,14 @@ fn platform(name: &str) -> Option<(&str, &str)> {
     (is_hex && NODES.contains(&node)).then_some((device, ring))
 }
 
-/// Whether a ring receives, and its number: `:rxq0`, `-rx0`, ` RX 3`, `-tx1-4.6`.
+/// Whether a ring receives, and its number: `:rxq0`, `-rx0`, ` RX 3`, `-tx1-4.6`, `:ch0:rx_be`.
 fn ring_of(ring: &str) -> (Option<bool>, Option<u32>) {
     let ring = ring.trim_start_matches([':', '-', '_', ' ']).to_ascii_lowercase();
+    // ravb of R-Car: the first channels are receive queues, in their order.
+    if let Some((number, what)) = ring.strip_prefix("ch").and_then(|channel| channel.split_once(':')) {
+        let receives = what.starts_with("rx");
+        return (Some(receives), number.parse().ok().filter(|_| receives));
+    }
     let receives = match ring.get(..2) {
         Some("rx") => Some(true),
         Some("tx") => Some(false),
@@ -157,6 +162,10 @@ mod tests {
             ("8000000.ethernet-rx0", "8000000.ethernet", Some(0), yes),
             ("8000000.ethernet-tx7", "8000000.ethernet", Some(7), no),
             ("48484000.switch", "48484000.switch", None, None),
+            // ravb_setup_irq() in drivers/net/ethernet/renesas/ravb_main.c.
+            ("e6800000.ethernet:ch1:rx_nc", "e6800000.ethernet", Some(1), yes),
+            ("e6800000.ethernet:ch18:tx_be", "e6800000.ethernet", None, no),
+            ("e6800000.ethernet:ch24:emac", "e6800000.ethernet", None, no),
             ("15100000.ethernet RX 3", "15100000.ethernet", Some(3), yes),
             // Qualcomm's qca-nss-dp, and the first driver of ipq40xx.
             ("edma_rxdesc_0", "edma", Some(0), yes),
