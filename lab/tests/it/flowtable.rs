@@ -34,9 +34,11 @@ impl Router {
         let (Some(lab), Some(rxlane)) = (Lab::require(), rxlane()) else { return Ok(None) };
         let nics = vec![Nic::new("wan", Model::Igb), Nic::new("lan", Model::Igb)];
         let guest = lab.boot(&Spec { cpus: 2, nics, ..Spec::new(Series::V6_12) })?;
+        // A connection that conntrack forgets while doctor runs (30 s without an answer) would begin anew, and not enter.
         guest.sh(
             "modprobe pppoe; sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0; \
-             modprobe nf_flow_table; sysctl -qw net.netfilter.nf_flowtable_udp_timeout=900; ip link set wan up; ip link set lan up",
+             modprobe nf_flow_table; for name in flowtable_udp_timeout conntrack_udp_timeout conntrack_udp_timeout_stream; \
+             do sysctl -qw net.netfilter.nf_$name=900; done; ip link set wan up; ip link set lan up",
         )?;
         guest.await_carrier("wan")?;
         guest.await_carrier("lan")?;

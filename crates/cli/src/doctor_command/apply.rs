@@ -208,8 +208,10 @@ fn confirmed(out: &mut Output, commands: usize, files: usize) -> anyhow::Result<
 
 /// Restores what was changed, and removes what was written. Exit 1 where something is not restored or removed.
 pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
-    let removed = persist::undo(out)?;
+    // What is wrong with the files' record keeps no setting from its former value.
+    let removed = persist::undo(out);
     let restored = restore(out, force, state)?;
+    let removed = removed?;
     match (removed, restored) {
         (None, None) => writeln!(out, "Nothing to restore.")?,
         (Some(_), None) => {

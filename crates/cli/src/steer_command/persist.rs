@@ -5,6 +5,7 @@ use crate::persisted::{failed, lacks, print_plan, print_removed, print_written, 
 use ::persist::{Checked, Machine, Origin, Plan, Removed, steering};
 use format::quoted;
 use host::setting::Tree;
+use kernel::file::expect_trusted;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -35,6 +36,13 @@ pub fn prepare(interface: &str, options: &[String]) -> Result<Prepared, CommandR
     let installed = steering::installed(&Tree::live());
     let request =
         steering::Request { interface, options, program: &program, installed: installed.as_deref() };
+    if installed.is_none()
+        && let Err(error) = expect_trusted(&program)
+    {
+        let why =
+            format!("the unit would run it as root at every boot: {error}; install rxlane in /usr/local/bin");
+        return Err(Err(Lacks(why).into()));
+    }
     let removed_by = Some(format!("rxlane steer down {} --undo", quoted(interface)));
     let plan =
         steering::plan(&request, &Origin { written_by: by(interface), removed_by }).map_err(refused)?;

@@ -78,6 +78,11 @@ pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
     name
 }
 
+/// Whether OpenWrt's firewall takes a value of its configuration for true (`parse_bool()` of firewall4's fw4.uc).
+pub(crate) fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "1" | "on" | "true" | "yes")
+}
+
 /// Whether an interface is the port of a switch that the kernel drives (DSA): `lan1@eth0`.
 fn is_switch_port(interface: &Interface) -> bool {
     match kind(interface) {

@@ -37,8 +37,16 @@ pub enum Refusal {
         command: String,
     },
     /// The unit cannot run the program.
-    #[error("the unit cannot run {}, since homes are hidden from it; install rxlane in /usr/local/bin", .0.display())]
+    #[error(
+        "the unit cannot run {}, since homes and folders of temporary files are hidden from it; install rxlane in /usr/local/bin",
+        .0.display()
+    )]
     Hidden(PathBuf),
+    /// The path would mean something else in a unit (systemd.service(5), "Command lines").
+    #[error(
+        "a unit would not run {0:?}, whose path has other characters than letters, digits and ._+-; install rxlane in /usr/local/bin"
+    )]
+    Path(PathBuf),
     /// The name would mean something else in a unit.
     #[error("{0:?} cannot stand in the name of a unit; rename the interface (ip link set dev … name …)")]
     Name(String),
@@ -91,7 +99,7 @@ pub fn expect_systemd(machine: &Machine, command: &str) -> Result<(), Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal::Hidden`], [`Refusal::Name`].
+/// [`Refusal::Hidden`], [`Refusal::Path`], [`Refusal::Name`].
 pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
     let Request { interface, options, program, installed } = request;
     if interface.contains(['%', '\\', '"', '\'', '$']) {
@@ -104,8 +112,14 @@ pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
     let unit = match installed {
         Some(path) => path.to_path_buf(),
         None => {
-            if ["/home", "/root", "/run/user"].iter().any(|hidden| program.starts_with(hidden)) {
+            // ProtectHome=, PrivateTmp= of the unit.
+            let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+            if hidden.iter().any(|hidden| program.starts_with(hidden)) {
                 return Err(Refusal::Hidden((*program).to_owned()));
+            }
+            let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
+            if !program.as_os_str().as_encoded_bytes().iter().all(|byte| is_plain(byte)) {
+                return Err(Refusal::Path((*program).to_owned()));
             }
             let path = Path::new(UNITS).join(NAME);
             // The same for all interfaces, whichever was the first.
@@ -130,7 +144,7 @@ fn with_program(program: &Path) -> String {
     if is_searched && program.ends_with("rxlane") {
         return UNIT.to_owned();
     }
-    let program = program.display().to_string().replace('%', "%%");
+    let program = program.display();
     UNIT.replace("ExecStart=rxlane ", &format!("ExecStart={program} "))
         .replace("ExecStopPost=-rxlane ", &format!("ExecStopPost=-{program} "))
 }

@@ -62,12 +62,14 @@ impl<'c> State<'c> {
         if !netfilter.flowtables.is_empty() || is_used {
             return State::Present;
         }
-        if let Some(listed) = &netfilter.listed {
-            return State::Absent(listed, false);
+        let set = snapshot.uci.get(SOFTWARE);
+        // firewall3 makes a rule of iptables of it, which no listing of nft has.
+        if set.is_some_and(|seen| forwarding::is_true(seen.get())) {
+            return State::Present;
         }
-        match (snapshot.uci.get(SOFTWARE), snapshot.uci.get(SECTION)) {
-            (Some(seen), _) if seen.get() == "1" => State::Present,
-            (Some(seen), _) | (None, Some(seen)) => State::Absent(seen.quote(), true),
+        match (&netfilter.listed, set.or(snapshot.uci.get(SECTION))) {
+            (Some(listed), _) => State::Absent(listed, false),
+            (None, Some(seen)) => State::Absent(seen.quote(), true),
             (None, None) => State::Unknown,
         }
     }
@@ -475,7 +477,7 @@ pub(super) fn hardware_off(case: &Case<'_>) -> Judgement {
         };
     };
     let is_used = netfilter.connections.as_ref().is_some_and(|all| all.of_flows().hardware > 0);
-    let is_set = |name: &str| snapshot.uci.get(name).map(|seen| seen.get() == "1");
+    let is_set = |name: &str| snapshot.uci.get(name).map(|seen| forwarding::is_true(seen.get()));
     if is_used
         || netfilter.flowtables.iter().any(|one| one.hardware == Some(true))
         || (is_set(SOFTWARE) == Some(true) && is_set(HARDWARE) == Some(true))

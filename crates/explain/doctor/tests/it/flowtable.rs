@@ -90,6 +90,24 @@ fn a_router_with_a_full_cpu_and_no_flowtable() {
         (&format!("{ROUTER}{NONE}{IDLE}"), OFF, CLEAR, &[]),
         (&format!("{ROUTER}{}{FULL}", ruleset("lan1, wan", ADD)), OFF, CLEAR, &[]),
         (&format!("$ uci get firewall.@defaults[0].flow_offloading\n1\n{FULL}"), OFF, CLEAR, &[]),
+        // firewall3 has it in iptables.
+        (
+            &format!("{ROUTER}{NONE}$ uci get firewall.@defaults[0].flow_offloading\non\n{FULL}"),
+            OFF,
+            CLEAR,
+            &[],
+        ),
+        // Errors that went elsewhere, a family, what is not whole.
+        (&format!("{ROUTER}$ nft list flowtables 2>/dev/null\n{FULL}"), OFF, LACKS, &["nft list flowtables"]),
+        (&format!("{ROUTER}$ nft list ruleset inet\ntable inet a {{\n}}\n{FULL}"), OFF, LACKS, &[]),
+        (
+            &format!(
+                "{ROUTER}$ nft list ruleset\ntable inet a {{\n}}\nnetlink: Error: Permission denied\n{FULL}"
+            ),
+            OFF,
+            LACKS,
+            &[],
+        ),
         (&format!("$ sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 0\n{NONE}{FULL}"), OFF, NOT_HERE, &[]),
         (&format!("{ROUTER}{FULL}"), OFF, LACKS, &["nft list flowtables"]),
         (&format!("{ROUTER}{NONE}"), OFF, LACKS, &["top -b -n 1"]),

@@ -79,7 +79,7 @@ struct Entries {
 
 impl Entries {
     fn add(&mut self, entry: &Entry<'_>, line: &Line<'_>) {
-        let quote = || Quote::new(line.source, line.number, line.command, &redact::line(line.trimmed()));
+        let quote = || redacted(line);
         let all = self.counted.get_or_insert_with(|| Connections {
             entries: 0,
             by_protocol: BTreeMap::new(),
@@ -102,6 +102,11 @@ impl Entries {
     }
 }
 
+/// The line as evidence, without addresses.
+fn redacted(line: &Line<'_>) -> Quote {
+    Quote::new(line.source, line.number, line.command, &redact::line(line.trimmed()))
+}
+
 impl Section for Entries {
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
@@ -111,7 +116,7 @@ impl Section for Entries {
         }
         let Some(entry) = Entry::parse(text) else { return Outcome::Over };
         self.add(&entry, line);
-        sysctl_machine::infer(snapshot, System::Linux, &line.quote());
+        sysctl_machine::infer(snapshot, System::Linux, &redacted(line));
         Outcome::Taken
     }
 

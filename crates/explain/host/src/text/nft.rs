@@ -93,11 +93,13 @@ pub(super) enum All {
 impl All {
     /// What a command lists: `nft list ruleset`, `nft list flowtables`, both without a filter behind.
     pub(super) fn of(context: &Context) -> All {
-        let command = context.command.as_deref().unwrap_or_default();
-        let has = |what: &str| command.split_whitespace().any(|word| word == what);
-        match command.starts_with("nft ") && !context.is_filtered() {
-            true if has("ruleset") => All::Rules,
-            true if has("flowtables") => All::Flowtables,
+        // A family behind it, output that goes elsewhere, or errors that do: then what is missing may be there.
+        let words = context.command.as_deref().unwrap_or_default().split_whitespace();
+        let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+        match words[..] {
+            _ if context.is_filtered() => All::Nothing,
+            ["nft", "list", "ruleset"] => All::Rules,
+            ["nft", "list", "flowtables"] => All::Flowtables,
             _ => All::Nothing,
         }
     }
@@ -236,7 +238,7 @@ impl Section for Ruleset {
             }
             let head = text.split('{').next().unwrap_or(text);
             if !text.contains('{') || Block::parse(head, &[]).is_none() {
-                self.is_refused |= !self.has_lines;
+                self.is_refused |= !self.has_lines || is_interrupted(text);
                 return Outcome::Over;
             }
         }
@@ -264,6 +266,11 @@ impl Section for Ruleset {
             self.end(snapshot);
         }
     }
+}
+
+/// Whether a line says that the listing is not whole: an error of netlink, or what somebody cut.
+fn is_interrupted(line: &str) -> bool {
+    ["netlink: ", "Error: ", "[...", "...", "[…", "…"].iter().any(|word| line.starts_with(word))
 }
 
 /// The place of a flowtable of that name: the one that is known, which is read anew, or another.

@@ -90,12 +90,14 @@ pub(crate) fn file<'s>(
     (version, base): (u32, &LinkFile),
     origin: &Origin,
 ) -> Vec<&'s Lasting> {
+    // An older one takes a file without a line that it knows below [Match] for one of all interfaces.
+    let is_found = version >= 245 || !matches!(interface.identity, Identity::PermanentAddress(_));
     let is_first = base.path.file_name().is_some_and(|name| name.as_encoded_bytes() > PREFIX.as_bytes());
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut rest = Vec::new();
     for lasting in settings {
         match option(&lasting.setting) {
-            Some((key, value, since)) if version >= since && is_first => lines.push((key, value)),
+            Some((key, value, since)) if version >= since && is_first && is_found => lines.push((key, value)),
             _ => rest.push(*lasting),
         }
     }

@@ -177,8 +177,12 @@ fn steering_is_a_unit_with_its_options() {
     is_golden("steer-own-unit", &steer("wan0", "/opt/rxlane/rxlane", None).expect("a plan"));
     let text = rendered(&steer("wan0", "/usr/local/bin/rxlane", None).expect("a plan"));
     assert!(text.contains("\nExecStart=rxlane steer up %I"), "{text}");
-    let hidden = steer("wan0", "/home/me/rxlane", None).expect_err("hidden").to_string();
-    assert!(hidden.contains("/home/me/rxlane") && hidden.contains("/usr/local/bin"), "{hidden}");
+    for program in
+        ["/home/me/rxlane", "/tmp/rxlane", "/opt/my tools/rxlane", "/opt/%i/rxlane", "/opt/$x/rxlane"]
+    {
+        let refused = steer("wan0", program, None).expect_err("refused").to_string();
+        assert!(refused.contains(program) && refused.contains("/usr/local/bin"), "{refused}");
+    }
     let name = steer("a%b", "/usr/bin/rxlane", None).expect_err("a name").to_string();
     assert!(name.contains("\"a%b\""), "{name}");
 }
