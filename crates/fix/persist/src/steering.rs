@@ -118,7 +118,7 @@ pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
                 return Err(Refusal::Hidden((*program).to_owned()));
             }
             let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
-            if !program.as_os_str().as_encoded_bytes().iter().all(|byte| is_plain(byte)) {
+            if !program.as_os_str().as_encoded_bytes().iter().all(is_plain) {
                 return Err(Refusal::Path((*program).to_owned()));
             }
             let path = Path::new(UNITS).join(NAME);
