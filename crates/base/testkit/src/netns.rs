@@ -46,6 +46,16 @@ pub fn probe() -> Result<(), Missing> {
     tried.map_err(|error| Missing(format!("no network namespace can be made: {error}")))
 }
 
+/// Two namespaces with a line between them: `wan0` with 10.7.0.1/24 in the first, `far0` with 10.7.0.2/24 in the second.
+pub fn addressed_pair() -> io::Result<[Namespace; 2]> {
+    let [near, far] = [Namespace::new()?, Namespace::new()?];
+    near.veth(&Veth { peer: Some(&far), ..Veth::pair("wan0", "far0") })?;
+    for (namespace, name, address) in [(&near, "wan0", "10.7.0.1/24"), (&far, "far0", "10.7.0.2/24")] {
+        namespace.run("ip", &["address", "add", address, "dev", name])?;
+    }
+    Ok([near, far])
+}
+
 /// A network namespace, removed when this is dropped.
 #[derive(Debug)]
 pub struct Namespace {

@@ -205,7 +205,6 @@ fn other_program(program: &Program, name: &str) -> String {
 }
 
 fn reason(reason: &Reason) -> String {
-    let part = |part: f64| format!("{:.0} %", part * 100.0);
     match reason {
         Reason::OneCpu => "there is one CPU, so there is none to spread to".to_owned(),
         Reason::DeviceSpreads => "the device spreads every class of frames over its queues by itself".to_owned(),
@@ -255,26 +254,18 @@ fn reason(reason: &Reason) -> String {
             let compared = rps.map_or(String::new(), |rps| format!(", RPS {}", part(rps)));
             format!("steering leaves the busiest CPU about {} of the work of now{compared}", part(*steer))
         }
-        Reason::KernelWay(cpus, way, steered) => format!(
-            "with {} {} {} the busiest CPU {} of the work of now{}",
-            plural(*cpus as u64, "CPU"),
-            way_words(way),
-            leaves(way),
-            part(way.busiest),
-            steered.as_ref().map_or(String::new(), |steered| {
+        Reason::KernelWay(cpus, way, steered) => {
+            let steered = steered.as_ref().map_or(String::new(), |steered| {
                 format!("; {} {} {}", way_words(steered), leaves(steered), part(steered.busiest))
-            })
-        ),
-        Reason::SteerWay(cpus, way, kernel) => format!(
-            "with {} {} {} the busiest CPU {} of the work of now{}",
-            plural(*cpus as u64, "CPU"),
-            way_words(way),
-            leaves(way),
-            part(way.busiest),
-            kernel.as_ref().map_or(String::new(), |kernel| {
+            });
+            busiest_words(*cpus, way) + &steered
+        }
+        Reason::SteerWay(cpus, way, kernel) => {
+            let kernel = kernel.as_ref().map_or(String::new(), |kernel| {
                 format!(", the best without steering ({}) {}", way_words(kernel), part(kernel.busiest))
-            })
-        ),
+            });
+            busiest_words(*cpus, way) + &kernel
+        }
         Reason::Steered(interface, formerly) => {
             let formerly =
                 formerly.as_ref().map(|name| format!(", attached as {name}")).unwrap_or_default();
@@ -283,6 +274,20 @@ fn reason(reason: &Reason) -> String {
                  {quoted_interface}`, then check again", quoted_interface = quoted(interface))
         }
     }
+}
+
+fn part(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+fn busiest_words(cpus: usize, way: &Way) -> String {
+    format!(
+        "with {} {} {} the busiest CPU {} of the work of now",
+        plural(cpus as u64, "CPU"),
+        way_words(way),
+        leaves(way),
+        part(way.busiest)
+    )
 }
 
 /// `a flowtable and RPS`; `neither RPS nor steering` where nothing is added.

@@ -6,7 +6,7 @@ use crate::run::{BINARY, Ended};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::process::{Command, Output};
-use testkit::netns::{Namespace, Veth, probe};
+use testkit::netns::{Namespace, addressed_pair, probe};
 use testkit::{Missing, open_copy, program, require};
 
 /// `wan0` and `far0` with addresses, in a namespace each.
@@ -18,12 +18,7 @@ struct Line {
 impl Line {
     fn new() -> Option<Line> {
         require("netns", probe())?;
-        let near = Namespace::new().expect("a namespace");
-        let far = Namespace::new().expect("a namespace");
-        near.veth(&Veth { peer: Some(&far), ..Veth::pair("wan0", "far0") }).expect("a pair");
-        for (namespace, name, address) in [(&near, "wan0", "10.7.0.1/24"), (&far, "far0", "10.7.0.2/24")] {
-            namespace.run("ip", &["address", "add", address, "dev", name]).expect("an address");
-        }
+        let [near, far] = addressed_pair().expect("a pair");
         Some(Line { near, far })
     }
 

@@ -3,6 +3,7 @@
 use crate::Case;
 use crate::case::kind;
 use crate::stacked::{self, is_ppp};
+use format::quoted;
 use host::{Interface, Kind};
 use std::collections::BTreeSet;
 
@@ -39,7 +40,7 @@ pub(crate) enum Lookup {
 impl Lookup {
     /// That of the case's kernel; `None` where its release is not known.
     pub fn of(case: &Case<'_>) -> Option<Lookup> {
-        let release = release(&case.snapshot().kernel.as_ref()?.value)?;
+        let release = case.stable_release()?;
         // OpenWrt carries the lookup at the physical device back to 5.10 (its target/linux/generic/backport-5.10).
         let first = if is_openwrt(case) { (5, 10, 0) } else { (5, 13, 0) };
         let is_fixed = match (release.0, release.1) {
@@ -57,13 +58,6 @@ impl Lookup {
     }
 }
 
-/// 6, 1 and 90 of `6.1.90-1-amd64`.
-fn release(kernel: &str) -> Option<(u32, u32, u32)> {
-    let mut numbers = kernel.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    let mut next = || numbers.next()?.ok();
-    Some((next()?, next()?, next().unwrap_or(0)))
-}
-
 /// The device at which the kernel matches packets of an interface from 5.13 on: below VLANs and PPPoE, and at the port of a
 /// switch, not at the device behind the switch (`DEV_PATH_DSA` ends the way).
 pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
@@ -76,6 +70,20 @@ pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
         }
     }
     name
+}
+
+/// The commands that make a flowtable of these devices, as nft writes their list, in a table of its own.
+pub fn flowtable_commands(devices: &str) -> [String; 4] {
+    [
+        "add table inet rxlane".to_owned(),
+        format!(
+            "add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ {devices} }}; }}"
+        ),
+        // Behind the firewall's own chain, so that what it drops never gets here.
+        "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
+        "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
+    ]
+    .map(|words| format!("nft {}", quoted(&words)))
 }
 
 /// Whether OpenWrt's firewall takes a value of its configuration for true (`parse_bool()` of firewall4's fw4.uc).
@@ -145,22 +153,4 @@ pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
         }
     }
     names.into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases_have_three_numbers_or_two() {
-        for (text, expected) in [
-            ("6.1.90-1-amd64", (6, 1, 90)),
-            ("5.4.0", (5, 4, 0)),
-            ("6.12", (6, 12, 0)),
-            ("7.2-rc1", (7, 2, 0)),
-        ] {
-            assert_eq!(release(text), Some(expected), "{text}");
-        }
-        assert_eq!(release("unknown"), None);
-    }
 }

@@ -62,25 +62,4 @@ impl<'a> Case<'a> {
     pub fn coalesces_steered(&self) -> Option<bool> {
         Some(self.release()? >= (6, 15))
     }
-
-    /// The first two numbers of the kernel's release: `6.12.9-amd64` is 6 and 12.
-    pub fn release(&self) -> Option<(u32, u32)> {
-        release(&self.snapshot().kernel.as_ref()?.value)
-    }
-}
-
-fn release(kernel: &str) -> Option<(u32, u32)> {
-    let mut numbers = kernel.trim().split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::release;
-
-    #[test]
-    fn releases() {
-        let texts = ["3.10.0-1160.el7.x86_64", "6.12.9", "generic"];
-        assert_eq!(texts.map(release), [Some((3, 10)), Some((6, 12)), None]);
-    }
 }

@@ -5,8 +5,8 @@
 //! each way ([`Measured::on`]; `docs/measurements/kernel-paths.md`) and the CPUs of this machine.
 
 use crate::recommend::{Costs, Evidence, WORTH, busiest_with};
-use doctor::Case;
 use doctor::pppoe_gro::PppoeGro;
+use doctor::{Case, flowtable_commands};
 use format::quoted;
 use host::Interface;
 use model::forecast::{KernelPath, Measured};
@@ -182,23 +182,12 @@ pub fn commands(case: &Case<'_>, interface: &Interface, evidence: &Evidence, way
         commands.push(format!("ethtool -K {word} gro on"));
     }
     if way.flowtable && !now.flowtable {
-        commands.extend(flowtable(&interface.name));
+        commands.extend(flowtable_commands(&format!("\"{}\", LAN", interface.name)));
     }
     if way.spreading == Spread::Rps && !evidence.rps {
         commands.extend(rps_commands(case, interface));
     }
     commands
-}
-
-/// A flowtable of an interface and LAN, in a table of its own behind the firewall's chains.
-fn flowtable(interface: &str) -> [String; 4] {
-    [
-        "add table inet rxlane".to_owned(),
-        format!("add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ \"{interface}\", LAN }}; }}"),
-        "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
-        "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
-    ]
-    .map(|words| format!("nft {}", quoted(&words)))
 }
 
 /// RPS for the queue that takes most frames.

@@ -118,16 +118,7 @@ fn switched_on(case: &Case<'_>) -> Vec<Remedy> {
         let devices = forwarding::devices(case);
         let known = devices.len() > 1;
         let list = if known { list(&devices) } else { "LAN, WAN".to_owned() };
-        let commands = [
-            "add table inet rxlane".to_owned(),
-            format!(
-                "add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ {list} }}; }}"
-            ),
-            // Behind the firewall's own chain, so that what it drops never gets here.
-            "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
-            "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
-        ];
-        remedy(FlowEffect::Nft { known }, commands.iter().map(|words| nft(words)))
+        remedy(FlowEffect::Nft { known }, forwarding::flowtable_commands(&list))
     };
     if forwarding::is_openwrt(case) { vec![own(), by_nft()] } else { vec![by_nft()] }
 }

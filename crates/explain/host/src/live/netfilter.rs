@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Rules that are written.
 const MOST: usize = 4096;
-/// Kinds of connections that are told apart.
+/// Kinds of connections that are counted.
 const KINDS: usize = 1024;
 
 /// Commands with their outputs.

@@ -1,5 +1,5 @@
 //! `systat` of FreeBSD: `-vmstat` with interrupts a second at the right edge, and `-ifstat` with traffic by interface
-//! (usr.bin/systat/vmstat.c and ifstat.c). They count nothing since boot, so that a screen tells rates alone.
+//! (usr.bin/systat/vmstat.c and ifstat.c). They count nothing since boot, so that a screen has rates alone.
 
 use super::vmstat_i::Source;
 use super::{Line, Outcome, Section, Tool, command, proc_interrupts, sysctl_machine};

@@ -5,7 +5,7 @@ use rxlane_host::live::trace::Tracer;
 use rxlane_host::trace::{DropReason, Place, Trace};
 use std::net::UdpSocket;
 use std::time::Duration;
-use testkit::netns::{Namespace, Veth, probe};
+use testkit::netns::{Namespace, addressed_pair, probe};
 use testkit::{Missing, program, require};
 
 const PACKETS: u64 = 300;
@@ -19,12 +19,7 @@ struct Line {
 impl Line {
     fn new() -> Option<Line> {
         require("netns", probe())?;
-        let near = Namespace::new().expect("a namespace");
-        let far = Namespace::new().expect("a namespace");
-        near.veth(&Veth { peer: Some(&far), ..Veth::pair("wan0", "far0") }).expect("a pair");
-        for (namespace, name, address) in [(&near, "wan0", "10.7.0.1/24"), (&far, "far0", "10.7.0.2/24")] {
-            namespace.run("ip", &["address", "add", address, "dev", name]).expect("an address");
-        }
+        let [near, far] = addressed_pair().expect("a pair");
         let lacks = near.inside(|| Tracer::open(None).not_opened().to_vec());
         let traced = if lacks.is_empty() { Ok(()) } else { Err(Missing(format!("not opened: {lacks:?}"))) };
         require("perf", traced)?;
