@@ -46,7 +46,7 @@ fn in_charge(interface: &Interface) -> Option<String> {
     let identity = match &interface.identity {
         Identity::PermanentAddress(address) => format!("finds it by its permanent address {address}"),
         Identity::Path(path) => format!("finds it by its place {path}"),
-        Identity::Name => "finds it by its name".to_owned(),
+        Identity::Name | Identity::Renamed => "finds it by its name".to_owned(),
     };
     match &interface.manager {
         Manager::Systemd { version, link: Some(_) } => {
@@ -205,8 +205,8 @@ pub fn lacks(error: Error) -> anyhow::Error {
 }
 
 /// A note that `.link` files have to go into the initramfs as well.
-pub fn print_initramfs(out: &mut Output, plan: &Plan) -> io::Result<()> {
-    if plan.initramfs {
+pub fn print_initramfs(out: &mut Output, has_copies: bool) -> io::Result<()> {
+    if has_copies {
         let note = "The initramfs has copies of .link files and may apply them first: `update-initramfs -u` makes it anew.";
         out.paragraph("", note)?;
     }

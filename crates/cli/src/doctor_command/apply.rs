@@ -9,7 +9,7 @@ use doctor::finding::{Certainty, Severity};
 use format::printable;
 use host::setting::{Setting, Tree};
 use service::StateDir;
-use service::journal::{self, Applied, Error, Journal};
+use service::journal::{self, Applied, Error, Journal, Undone};
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// The name under which changes stand in the journal.
@@ -87,12 +87,16 @@ pub fn apply(
         writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
     }
-    run(out, &mut journal, &plan.settings)?;
+    let changed = run(out, &mut journal, &plan.settings)?;
     drop(journal);
     if options.persist {
         out.flush()?;
-        let before = After::of(report);
-        return persist::write(out, &plan.findings, &earlier, (&before, &again()?), &interfaces);
+        let (before, after) = (After::of(report), again()?);
+        let losses: Vec<&str> = after.new_losses(&before).collect();
+        if !losses.is_empty() {
+            return restore_changed(out, &options.state, &changed, &losses);
+        }
+        return persist::write(out, &plan.findings, &earlier, &after, &interfaces);
     }
     if !plan.settings.is_empty() {
         writeln!(
@@ -103,7 +107,21 @@ pub fn apply(
     Ok(Outcome::Success)
 }
 
-fn run(out: &mut Output, journal: &mut Journal, settings: &[Setting]) -> anyhow::Result<()> {
+/// Restores what this call has changed, after which frames are lost that were not before.
+fn restore_changed(out: &mut Output, state: &StateDir, changed: &[u64], losses: &[&str]) -> CommandResult {
+    let text = format!(
+        "After the change frames are lost ({}): the former values are restored, and nothing was made persistent.",
+        losses.join(", ")
+    );
+    out.paragraph("", &text)?;
+    let undone = open(state)?.undo_these(changed, false).map_err(failed)?;
+    print_undone(out, &undone, false)?;
+    Ok(Outcome::Negative)
+}
+
+/// Changes settings, and gives the numbers under which the changes are in the journal.
+fn run(out: &mut Output, journal: &mut Journal, settings: &[Setting]) -> anyhow::Result<Vec<u64>> {
+    let last = journal.entries().last().map(|entry| entry.number);
     for setting in settings {
         match journal.apply(setting, BY) {
             Ok(Applied::Already) => writeln!(out, "already so: {setting}")?,
@@ -116,7 +134,8 @@ fn run(out: &mut Output, journal: &mut Journal, settings: &[Setting]) -> anyhow:
             }
         }
     }
-    Ok(())
+    let numbers = journal.entries().iter().map(|entry| entry.number);
+    Ok(numbers.filter(|number| Some(*number) > last).collect())
 }
 
 /// What `--apply` has changed since the last boot and is still so, without what is applied now.
@@ -237,7 +256,11 @@ fn restore(out: &mut Output, force: bool, state: &StateDir) -> anyhow::Result<Op
     if undone.is_empty() {
         return Ok(None);
     }
-    for one in &undone {
+    print_undone(out, &undone, force).map(Some)
+}
+
+fn print_undone(out: &mut Output, undone: &[Undone], force: bool) -> anyhow::Result<Outcome> {
+    for one in undone {
         writeln!(out, "{}", printable(&one.to_string()))?;
     }
     let kept = undone.iter().filter(|one| one.outcome.is_kept()).count();
@@ -246,9 +269,9 @@ fn restore(out: &mut Output, force: bool, state: &StateDir) -> anyhow::Result<Op
         if !force && undone.iter().any(|one| matches!(one.outcome, journal::Outcome::Foreign { .. })) {
             writeln!(out, "--force overwrites what somebody else changed.")?;
         }
-        return Ok(Some(Outcome::Negative));
+        return Ok(Outcome::Negative);
     }
-    Ok(Some(Outcome::Success))
+    Ok(Outcome::Success)
 }
 
 fn open(state: &StateDir) -> anyhow::Result<Journal> {

@@ -38,7 +38,6 @@ pub struct Applied<'r> {
 
 /// Files that would make settings last, and what is in their places.
 pub struct Prepared {
-    settings: Vec<Lasting>,
     machine: Machine,
     plan: Plan,
     checked: Vec<Checked>,
@@ -53,7 +52,7 @@ impl Prepared {
     pub fn print(&self, out: &mut Output) -> io::Result<()> {
         print_machine(out, &self.machine)?;
         print_plan(out, &self.plan, &self.checked)?;
-        print_initramfs(out, &self.plan)
+        print_initramfs(out, self.plan.initramfs)
     }
 }
 
@@ -71,10 +70,21 @@ pub fn prepare(
     settings: &[Setting],
     interfaces: &[InterfaceName],
 ) -> Result<Prepared, Result<Outcome, anyhow::Error>> {
-    let (tree, store) = (Tree::live(), store());
+    let store = store();
     let former = store.settings(OWNER).map_err(|error| Err(lacks(error)))?;
-    let new = persist::machine::lasting(&tree, settings, interfaces);
-    let settings = Lasting::merged(&former, &new);
+    let (_, machine, plan) = planned(&former, settings, interfaces);
+    let checked = store.check(OWNER, &plan.files).map_err(failed)?;
+    Ok(Prepared { machine, plan, checked })
+}
+
+/// The settings that are to last, with those that do already; the machine; and what makes them last.
+fn planned(
+    former: &[Lasting],
+    settings: &[Setting],
+    interfaces: &[InterfaceName],
+) -> (Vec<Lasting>, Machine, Plan) {
+    let new = persist::machine::lasting(&Tree::live(), settings, interfaces);
+    let settings = Lasting::merged(former, &new);
     let mut named: Vec<InterfaceName> = Vec::new();
     for name in settings.iter().filter_map(Lasting::interface) {
         if !named.contains(name) {
@@ -83,8 +93,7 @@ pub fn prepare(
     }
     let machine = Machine::live(&named);
     let plan = persist::plan::linux(&settings, &machine, &origin());
-    let checked = store.check(OWNER, &plan.files).map_err(failed)?;
-    Ok(Prepared { settings, machine, plan, checked })
+    (settings, machine, plan)
 }
 
 /// That nothing can be written, with the reasons.
@@ -118,7 +127,7 @@ impl After {
     }
 
     /// Losses that were not there before.
-    fn new_losses<'a>(&'a self, before: &'a After) -> impl Iterator<Item = &'a str> {
+    pub fn new_losses<'a>(&'a self, before: &'a After) -> impl Iterator<Item = &'a str> {
         let is_new = |(id, of): &&(String, Option<String>)| {
             LOSSES.contains(&id.as_str()) && !before.has(id, of.as_deref())
         };
@@ -131,18 +140,9 @@ pub fn write(
     out: &mut Output,
     applied: &[Applied<'_>],
     earlier: &[Setting],
-    (before, after): (&After, &After),
+    after: &After,
     interfaces: &[InterfaceName],
 ) -> CommandResult {
-    let losses: Vec<&str> = after.new_losses(before).collect();
-    if !losses.is_empty() {
-        let text = format!(
-            "Nothing was made persistent: after the change frames are lost ({}). `rxlane doctor --undo` restores the former values.",
-            losses.join(", ")
-        );
-        out.paragraph("", &text)?;
-        return Ok(Outcome::Negative);
-    }
     let (good, bad): (Vec<&Applied<'_>>, Vec<&Applied<'_>>) =
         applied.iter().partition(|one| after.helped(one));
     let mut helped: Vec<Setting> = earlier.to_vec();
@@ -161,17 +161,18 @@ pub fn write(
     if helped.is_empty() {
         return Ok(Outcome::Negative);
     }
-    let prepared = match prepare(&helped, interfaces) {
-        Ok(prepared) => prepared,
-        Err(end) => return end,
-    };
-    let written = store().write(OWNER, WRITTEN_BY, &prepared.settings, &prepared.plan.files);
+    let mut initramfs = false;
+    let written = store().write(OWNER, WRITTEN_BY, |former| {
+        let (settings, _, plan) = planned(former, &helped, interfaces);
+        initramfs = plan.initramfs;
+        (settings, plan.files)
+    });
     let written = match written {
         Ok(written) => written,
         Err(error) => return failed(error),
     };
     print_written(out, &written)?;
-    print_initramfs(out, &prepared.plan)?;
+    print_initramfs(out, initramfs)?;
     writeln!(out, "The next boot makes these settings again; `rxlane doctor --undo` removes the files.")?;
     Ok(if left_out.is_empty() { Outcome::Success } else { Outcome::Negative })
 }

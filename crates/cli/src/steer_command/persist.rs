@@ -61,7 +61,9 @@ impl Prepared {
 
     /// Writes the files. `out` gets what was written, and how to remove it.
     pub fn write(&self, out: Option<&mut Output>, interface: &str) -> CommandResult {
-        let written = match store().write(&owner(interface), &by(interface), &[], &self.plan.files) {
+        let written = match store()
+            .write(&owner(interface), &by(interface), |_| (Vec::new(), self.plan.files.clone()))
+        {
             Ok(written) => written,
             Err(error) => return failed(error),
         };

@@ -81,6 +81,8 @@ pub enum Identity {
     Path(String),
     /// Its name: it is made by software, which gives it the name.
     Name,
+    /// Its name, which it was given after it was made: udev has to have named it before.
+    Renamed,
 }
 
 /// An interface, and what configures it.
@@ -319,9 +321,12 @@ fn identity(tree: &Tree, name: &InterfaceName, udev: &Udev) -> Identity {
     // NET_ADDR_PERM of include/uapi/linux/netdevice.h: nobody has changed the address since the driver set it.
     let permanent =
         |name: &str| of(name, "address").filter(|_| of(name, "addr_assign_type").as_deref() == Some("0"));
+    // NET_NAME_RENAMED of include/uapi/linux/netdevice.h.
+    let is_renamed = of(name.as_str(), "name_assign_type").as_deref() == Some("4");
+    let by_name = if is_renamed { Identity::Renamed } else { Identity::Name };
     let is_device = tree.path(&format!("/sys/class/net/{name}/device")).exists();
     if !is_device {
-        return Identity::Name;
+        return by_name;
     }
     let others = fs::read_dir(tree.path("/sys/class/net")).into_iter().flatten().flatten();
     let others = others.filter_map(|entry| entry.file_name().into_string().ok());
@@ -330,13 +335,14 @@ fn identity(tree: &Tree, name: &InterfaceName, udev: &Udev) -> Identity {
     match (permanent(name.as_str()), udev.properties.get("ID_PATH")) {
         (Some(address), _) if !others.contains(&address) => Identity::PermanentAddress(address),
         (_, Some(path)) => Identity::Path(path.clone()),
-        _ => Identity::Name,
+        _ => by_name,
     }
 }
 
 /// Sysctls of files that are read after that of rxlane: those that come later in the order of sysctl.d(5).
 fn later_sysctls(tree: &Tree) -> Vec<(SysctlName, PathBuf)> {
-    let folders = ["/usr/lib/sysctl.d", "/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"];
+    let folders =
+        ["/usr/lib", "/lib", "/usr/local/lib", "/run", "/etc"].map(|root| format!("{root}/sysctl.d"));
     let mut all: BTreeMap<OsString, PathBuf> =
         folders.iter().flat_map(|folder| files(tree, folder)).collect();
     // procps reads it last; systemd by a link in sysctl.d that some distributions have.

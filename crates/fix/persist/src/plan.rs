@@ -76,7 +76,7 @@ impl Plan {
 }
 
 /// Whether a name stands for itself in scripts, units, rules and file names.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.starts_with(['-', '.']) && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.:@".contains(&c))
 }
 

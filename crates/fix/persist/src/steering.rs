@@ -3,7 +3,7 @@
 use crate::file::MARKER;
 use crate::format::unit::{UNITS, escaped};
 use crate::machine::{Machine, System};
-use crate::plan::Plan;
+use crate::plan::{Plan, is_plain};
 use crate::{File, Origin};
 use host::setting::Tree;
 use std::path::{Path, PathBuf};
@@ -102,13 +102,12 @@ pub fn expect_systemd(machine: &Machine, command: &str) -> Result<(), Refusal> {
 /// [`Refusal::Hidden`], [`Refusal::Path`], [`Refusal::Name`].
 pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
     let Request { interface, options, program, installed } = request;
-    if interface.contains(['%', '\\', '"', '\'', '$']) {
+    if !is_plain(interface) {
         return Err(Refusal::Name((*interface).to_owned()));
     }
     let mut plan = Plan::default();
-    let name = escaped(interface);
     let text = format!("# {}\nOPTIONS={}\n", origin.line(), options.join(" "));
-    plan.files.push(File::text(format!("/etc/rxlane/steer-{name}.conf"), 0o644, text));
+    plan.files.push(File::text(format!("/etc/rxlane/steer-{interface}.conf"), 0o644, text));
     let unit = match installed {
         Some(path) => path.to_path_buf(),
         None => {
@@ -117,8 +116,8 @@ pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
             if hidden.iter().any(|hidden| program.starts_with(hidden)) {
                 return Err(Refusal::Hidden((*program).to_owned()));
             }
-            let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
-            if !program.as_os_str().as_encoded_bytes().iter().all(is_plain) {
+            let stays = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
+            if !program.as_os_str().as_encoded_bytes().iter().all(stays) {
                 return Err(Refusal::Path((*program).to_owned()));
             }
             let path = Path::new(UNITS).join(NAME);
@@ -132,7 +131,7 @@ pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
             path
         }
     };
-    let enabled = format!("{UNITS}/multi-user.target.wants/rxlane-steer@{name}.service");
+    let enabled = format!("{UNITS}/multi-user.target.wants/rxlane-steer@{}.service", escaped(interface));
     plan.files.push(File::link(enabled, unit));
     Ok(plan)
 }

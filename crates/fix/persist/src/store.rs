@@ -5,9 +5,9 @@ use kernel::file::{Lock, Regular, Replacement, TrustError, expect_trusted};
 use serde::{Deserialize, Serialize};
 use service::record::{self, RecordError};
 use service::{StateDir, StateError, step};
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a file that are read.
@@ -120,10 +120,16 @@ impl From<&Content> for Saved {
 }
 
 /// A file in the record. While it is written the former content counts, too.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     path: PathBuf,
     contents: Vec<Saved>,
+}
+
+impl Written {
+    fn of(file: &File) -> Written {
+        Written { path: file.path.clone(), contents: vec![Saved::from(&file.content)] }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -234,54 +240,78 @@ impl Store {
     /// [`Error::Foreign`], [`Error::Changed`]: something that is not to be overwritten. [`Error::Untrusted`].
     pub fn check(&self, owner: &str, files: &[File]) -> Result<Vec<Checked>, Error> {
         let record = self.record(owner)?.unwrap_or_default();
-        files.iter().map(|file| check(file, record.of(&file.path))).collect()
+        let others = self.others(owner)?;
+        files.iter().map(|file| check(file, &contents(&record, &others, &file.path))).collect()
     }
 
-    /// Writes the files, and removes those that the owner had written before and that are not among them.
+    /// The records of the other owners, as far as they can be read.
+    fn others(&self, owner: &str) -> Result<Vec<(String, Record)>, Error> {
+        let owners = self.owners()?.into_iter().filter(|other| other != owner);
+        Ok(owners.filter_map(|other| Some((other.clone(), self.record(&other).ok().flatten()?))).collect())
+    }
+
+    /// Writes the files of an owner, and removes those that it had written before and that are not among them.
+    ///
+    /// `revise` gets the settings of its present files and gives the new settings and files; meanwhile nobody else writes.
     ///
     /// # Errors
     ///
-    /// As [`Store::check`], before anything is written. [`Error::File`]: one cannot be written; those before it are, and
-    /// [`Store::remove`] removes them.
+    /// As [`Store::check`], before anything is written. [`Error::Busy`]. [`Error::File`]: one cannot be written; those before it are,
+    /// and [`Store::remove`] removes them.
     pub fn write(
         &self,
         owner: &str,
         by: &str,
-        settings: &[Lasting],
-        files: &[File],
+        revise: impl FnOnce(&[Lasting]) -> (Vec<Lasting>, Vec<File>),
     ) -> Result<Vec<Checked>, Error> {
-        self.check(owner, files)?;
         if let Some(above) = self.0.path().parent() {
             make_folder(above)?;
         }
         self.0.make()?;
-        let _lock = self.lock()?;
+        let lock = self.lock()?;
+        let written = self.write_locked(owner, by, revise);
+        if written.is_err() {
+            self.tidy(owner, lock);
+        }
+        written
+    }
+
+    fn write_locked(
+        &self,
+        owner: &str,
+        by: &str,
+        revise: impl FnOnce(&[Lasting]) -> (Vec<Lasting>, Vec<File>),
+    ) -> Result<Vec<Checked>, Error> {
         let former = self.record(owner)?.unwrap_or_default();
-        let checked = self.check(owner, files)?;
+        let others = self.others(owner)?;
+        let (settings, files) = revise(&former.settings);
+        let checked = self.check(owner, &files)?;
         // A link that is there already without a record is somebody's own.
         let is_own = |one: &&Checked| {
             let is_link = matches!(one.file.content, Content::Link(_));
             !(is_link && one.state == State::Same && former.of(&one.file.path).is_none())
         };
         let own: Vec<&Checked> = checked.iter().filter(is_own).collect();
-        let mut next = Record { by: by.to_owned(), settings: settings.to_vec(), ..Record::default() };
-        next.files = own
-            .iter()
-            .map(|one| Written {
-                path: one.file.path.clone(),
-                contents: vec![Saved::from(&one.file.content)],
-            })
-            .collect();
+        let mut next = Record { by: by.to_owned(), settings, ..Record::default() };
+        next.files = own.iter().map(|one| Written::of(&one.file)).collect();
         next.folders = former.folders.clone();
         for folder in own.iter().filter_map(|one| one.file.path.parent()).flat_map(missing) {
             if !next.folders.contains(&folder) {
                 next.folders.push(folder);
             }
         }
-        let obsolete: Vec<&Written> =
-            former.files.iter().filter(|written| next.of(&written.path).is_none()).collect();
+        let obsolete = former.files.iter().filter(|written| next.of(&written.path).is_none());
+        let obsolete: Vec<&Written> = obsolete.filter(|written| !is_shared(&others, &written.path)).collect();
         // All of it, before the first file: whatever a killed process wrote is in the record.
         record::write(&self.0, &self.path(owner), &between(&former, &next))?;
+        // A file that others have written, too, gets a new text in their records as well.
+        let changed = |other: &Record| Record { files: renewed(&other.files, &next.files), ..other.clone() };
+        let others: Vec<(String, Record, Record)> =
+            others.into_iter().map(|(name, other)| (name, changed(&other), other)).collect();
+        let others = others.iter().filter(|(_, next, former)| next.files != former.files);
+        for (name, next, former) in others.clone() {
+            record::write(&self.0, &self.path(name), &between(former, next))?;
+        }
         for one in own.iter().filter(|one| one.state != State::Same) {
             write(&one.file)?;
             step();
@@ -292,6 +322,9 @@ impl Store {
                 return Err(Error::file("remove", &written.path)(error));
             }
             step();
+        }
+        for (name, next, _) in others {
+            record::write(&self.0, &self.path(name), next)?;
         }
         record::write(&self.0, &self.path(owner), &next)?;
         Ok(checked)
@@ -311,16 +344,10 @@ impl Store {
             self.tidy(owner, lock);
             return Ok(Vec::new());
         };
-        let others: Vec<Record> = self
-            .owners()?
-            .iter()
-            .filter(|other| *other != owner)
-            .filter_map(|other| self.record(other).ok().flatten())
-            .collect();
+        let others = self.others(owner)?;
         let mut all = Vec::new();
         for written in record.files.iter().rev() {
-            let is_shared = others.iter().any(|other| other.of(&written.path).is_some());
-            all.push(match is_shared {
+            all.push(match is_shared(&others, &written.path) {
                 true => Removed { path: written.path.clone(), outcome: Outcome::Shared },
                 false => remove(written),
             });
@@ -350,19 +377,32 @@ impl Store {
     }
 }
 
-fn check(file: &File, written: Option<&Written>) -> Result<Checked, Error> {
+fn is_shared(others: &[(String, Record)], path: &Path) -> bool {
+    others.iter().any(|(_, other)| other.of(path).is_some())
+}
+
+/// What rxlane has written in a place, by the records of all owners.
+fn contents<'r>(own: &'r Record, others: &'r [(String, Record)], path: &Path) -> Vec<&'r Saved> {
+    let all = [own].into_iter().chain(others.iter().map(|(_, other)| other));
+    all.filter_map(|record| record.of(path)).flat_map(|written| &written.contents).collect()
+}
+
+/// The files of one record, with the contents that another one gives them.
+fn renewed(files: &[Written], by: &[Written]) -> Vec<Written> {
+    let renew = |file: &Written| by.iter().find(|new| new.path == file.path).unwrap_or(file).clone();
+    files.iter().map(renew).collect()
+}
+
+fn check(file: &File, written: &[&Saved]) -> Result<Checked, Error> {
     expect_trusted(&file.path)?;
     let requested = Saved::from(&file.content);
     let state = match found(&file.path)? {
         Found::Nothing => State::New,
         Found::Saved(present) if present == requested => State::Same,
-        Found::Saved(present) => match (written, &present) {
-            (Some(written), _) if written.contents.contains(&present) => State::Former,
-            (Some(_), _) => return Err(Error::Changed(file.path.clone())),
-            (None, Saved::Text(text)) if text.contains(MARKER) => State::Former,
-            (None, _) => return Err(Error::Foreign(file.path.clone())),
-        },
-        Found::Other => return Err(Error::Foreign(file.path.clone())),
+        Found::Saved(present) if written.contains(&&present) => State::Former,
+        Found::Saved(Saved::Text(text)) if written.is_empty() && text.contains(MARKER) => State::Former,
+        Found::Saved(_) if !written.is_empty() => return Err(Error::Changed(file.path.clone())),
+        Found::Saved(_) | Found::Other => return Err(Error::Foreign(file.path.clone())),
     };
     Ok(Checked { file: file.clone(), state })
 }
@@ -387,9 +427,19 @@ fn missing(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// A folder of the system's, which everybody may read whatever the umask of the one who calls.
 fn make_folder(folder: &Path) -> Result<(), Error> {
-    let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-    made.map_err(Error::file("make the folder", folder))
+    for folder in missing(folder) {
+        let made = fs::create_dir(&folder)
+            .and_then(|()| fs::set_permissions(&folder, Permissions::from_mode(0o755)));
+        match made {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Error::file("make the folder", &folder)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn write(file: &File) -> Result<(), Error> {

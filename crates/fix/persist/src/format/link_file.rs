@@ -90,8 +90,12 @@ pub(crate) fn file<'s>(
     (version, base): (u32, &LinkFile),
     origin: &Origin,
 ) -> Vec<&'s Lasting> {
-    // An older one takes a file without a line that it knows below [Match] for one of all interfaces.
-    let is_found = version >= 245 || !matches!(interface.identity, Identity::PermanentAddress(_));
+    let is_found = match interface.identity {
+        // An older one takes a file without a line that it knows below [Match] for one of all interfaces.
+        Identity::PermanentAddress(_) => version >= 245,
+        Identity::Path(_) | Identity::Name => true,
+        Identity::Renamed => false,
+    };
     let is_first = base.path.file_name().is_some_and(|name| name.as_encoded_bytes() > PREFIX.as_bytes());
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut rest = Vec::new();
@@ -127,6 +131,6 @@ fn matching(interface: &Interface) -> String {
     match &interface.identity {
         Identity::PermanentAddress(address) => format!("PermanentMACAddress={address}"),
         Identity::Path(path) => format!("Path={path}"),
-        Identity::Name => format!("OriginalName={}", interface.name),
+        Identity::Name | Identity::Renamed => format!("OriginalName={}", interface.name),
     }
 }

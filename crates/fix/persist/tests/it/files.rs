@@ -267,6 +267,8 @@ fn a_link_file_is_before_the_one_in_charge_or_is_not_written() {
     };
     assert!(of_identity(Identity::Path("pci-0000:01:00.0".to_owned())).contains("\nPath=pci-0000:01:00.0\n"));
     assert!(of_identity(Identity::Name).contains("\nOriginalName=wan0\n"));
+    // No line of [Match] has the name that it gets later.
+    assert!(of_identity(Identity::Renamed).contains("ethtool -G wan0 rx 4096"));
 }
 
 #[test]

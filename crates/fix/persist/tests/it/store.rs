@@ -1,7 +1,7 @@
 //! Writing and removing.
 
 use crate::files::{origin, settings};
-use rxlane_persist::{Content, Error, File, Outcome, State, Store};
+use rxlane_persist::{Checked, Content, Error, File, Lasting, Outcome, State, Store};
 use service::StateDir;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -43,11 +43,14 @@ impl Place {
     }
 }
 
-fn states(checked: &[rxlane_persist::Checked]) -> Vec<State> {
+fn states(checked: &[Checked]) -> Vec<State> {
     checked.iter().map(|one| one.state).collect()
 }
 
-const BY: &str = "rxlane doctor --apply --persist";
+/// Writes these files for these settings, whatever was written before.
+fn write(store: &Store, owner: &str, settings: &[Lasting], files: &[File]) -> Result<Vec<Checked>, Error> {
+    store.write(owner, "rxlane doctor --apply --persist", |_| (settings.to_vec(), files.to_vec()))
+}
 
 #[test]
 fn what_is_written_is_removed_with_the_folders_that_it_took() {
@@ -55,7 +58,7 @@ fn what_is_written_is_removed_with_the_folders_that_it_took() {
     let store = place.store();
     assert!(store.remove("doctor").expect("nothing").is_empty());
     let lasting = settings(&["ethtool -G wan0 rx 4096", "echo 1 > /proc/irq/120/smp_affinity_list"]);
-    let written = store.write("doctor", BY, &lasting, &place.files()).expect("written");
+    let written = write(&store, "doctor", &lasting, &place.files()).expect("written");
     assert_eq!(states(&written), [State::New; 3]);
     let mode = |name: &str| fs::metadata(place.path(name)).expect("a file").mode() & 0o7777;
     assert_eq!((mode("etc/rxlane/settings"), mode("etc/units/one")), (0o755, 0o644));
@@ -64,7 +67,7 @@ fn what_is_written_is_removed_with_the_folders_that_it_took() {
     assert_eq!(store.settings("doctor").expect("read"), lasting);
     assert_eq!(store.owners().expect("read"), ["doctor"]);
 
-    let again = store.write("doctor", BY, &lasting, &place.files()).expect("written");
+    let again = write(&store, "doctor", &lasting, &place.files()).expect("written");
     assert_eq!(states(&again), [State::Same; 3]);
 
     let removed = store.remove("doctor").expect("removed");
@@ -78,10 +81,10 @@ fn what_is_written_is_removed_with_the_folders_that_it_took() {
 fn a_second_plan_replaces_the_first() {
     let place = Place::new();
     let store = place.store();
-    store.write("doctor", BY, &[], &place.files()).expect("written");
+    write(&store, "doctor", &[], &place.files()).expect("written");
     let next = [place.text("etc/rxlane/settings", 0o755, "another"), place.text("etc/sysctl", 0o644, "x")];
     assert_eq!(states(&store.check("doctor", &next).expect("free")), [State::Former, State::New]);
-    store.write("doctor", BY, &[], &next).expect("written");
+    write(&store, "doctor", &[], &next).expect("written");
     assert!(!place.path("etc/units/one").exists() && !place.path("etc/units/device.wants/one").is_symlink());
     assert!(fs::read_to_string(place.path("etc/rxlane/settings")).expect("text").ends_with("another\n"));
     store.remove("doctor").expect("removed");
@@ -96,7 +99,7 @@ fn files_of_others_are_not_overwritten() {
     let theirs = place.path("etc/units/one");
     fs::write(&theirs, "theirs").expect("written");
     for _ in 0..2 {
-        let error = store.write("doctor", BY, &[], &files).expect_err("foreign");
+        let error = write(&store, "doctor", &[], &files).expect_err("foreign");
         assert!(matches!(&error, Error::Foreign(path) if *path == theirs) && error.is_negative(), "{error}");
         let text = error.to_string();
         assert!(text.contains("etc/units/one") && text.contains("move it away"), "{text}");
@@ -107,7 +110,7 @@ fn files_of_others_are_not_overwritten() {
     assert_eq!(store.check("doctor", &files).expect("free")[1].state, State::Former);
     // A link that somebody made before is theirs, and stays.
     symlink("../one", place.path("etc/units/device.wants/one")).expect("a link");
-    let written = store.write("doctor", BY, &[], &files).expect("written");
+    let written = write(&store, "doctor", &[], &files).expect("written");
     assert_eq!(written[2].state, State::Same);
     store.remove("doctor").expect("removed");
     assert!(place.path("etc/units/device.wants/one").is_symlink() && !theirs.exists());
@@ -123,12 +126,12 @@ fn files_of_others_are_not_overwritten() {
 fn what_was_changed_since_is_neither_overwritten_nor_removed() {
     let place = Place::new();
     let (store, files) = (place.store(), place.files());
-    store.write("doctor", BY, &[], &files).expect("written");
+    write(&store, "doctor", &[], &files).expect("written");
     let changed = place.path("etc/rxlane/settings");
     let mut text = fs::read_to_string(&changed).expect("text");
     text.push_str("theirs\n");
     fs::write(&changed, &text).expect("written");
-    let error = store.write("doctor", BY, &[], &files).expect_err("changed");
+    let error = write(&store, "doctor", &[], &files).expect_err("changed");
     assert!(matches!(error, Error::Changed(_)), "{error}");
     for _ in 0..2 {
         let removed = store.remove("doctor").expect("removed");
@@ -150,16 +153,16 @@ fn what_was_changed_since_is_neither_overwritten_nor_removed() {
 fn one_writes_at_a_time_and_owners_are_apart() {
     let place = Place::new();
     let store = place.store();
-    store.write("doctor", BY, &[], &place.files()).expect("written");
+    write(&store, "doctor", &[], &place.files()).expect("written");
     let shared = place.text("etc/rxlane/settings", 0o755, "one");
     let other = [place.text("etc/steer", 0o644, "x"), shared.clone()];
     let lock =
         kernel::file::Lock::exclusive(fs::File::open(place.path("etc/rxlane/persist")).expect("a folder"));
     let lock = lock.expect("tried").expect("free");
-    assert!(matches!(store.write("steer-wan0", BY, &[], &other), Err(Error::Busy(_))));
+    assert!(matches!(write(&store, "steer-wan0", &[], &other), Err(Error::Busy(_))));
     assert!(matches!(store.remove("doctor"), Err(Error::Busy(_))));
     drop(lock);
-    store.write("steer-wan0", BY, &[], &other).expect("written");
+    write(&store, "steer-wan0", &[], &other).expect("written");
     let removed = store.remove("doctor").expect("removed");
     assert!(removed.iter().any(|one| one.path == shared.path && matches!(one.outcome, Outcome::Shared)));
     assert!(place.path("etc/steer").exists() && shared.path.exists());
@@ -173,6 +176,52 @@ fn folders_that_others_can_write_to_are_refused() {
     let place = Place::new();
     fs::create_dir_all(place.path("etc/units")).expect("a folder");
     fs::set_permissions(place.path("etc/units"), fs::Permissions::from_mode(0o777)).expect("a mode");
-    let error = place.store().write("doctor", BY, &[], &place.files()).expect_err("refused").to_string();
+    let error = write(&place.store(), "doctor", &[], &place.files()).expect_err("refused").to_string();
     assert!(error.contains("etc/units") && error.contains("0777"), "{error}");
+}
+
+/// The second of two calls at once knows what the first one has written, and keeps it.
+#[test]
+fn settings_are_revised_under_the_lock() {
+    let place = Place::new();
+    let store = place.store();
+    let [ring, feature] = ["ethtool -G wan0 rx 4096", "ethtool -K wan0 gro on"].map(|one| settings(&[one]));
+    let files = |settings: &[Lasting]| {
+        let text = settings.iter().map(|one| one.setting.command() + "\n").collect::<String>();
+        vec![place.text("etc/rxlane/settings", 0o755, &text)]
+    };
+    for new in [&ring, &feature] {
+        let revise = |former: &[Lasting]| {
+            let settings = Lasting::merged(former, new);
+            let files = files(&settings);
+            (settings, files)
+        };
+        store.write("doctor", "by", revise).expect("written");
+    }
+    assert_eq!(store.settings("doctor").expect("read"), [ring, feature].concat());
+    let text = fs::read_to_string(place.path("etc/rxlane/settings")).expect("text");
+    assert!(text.contains("rx 4096") && text.contains("gro on"), "{text}");
+}
+
+/// The unit that two interfaces share, by a later version of rxlane, and as somebody edited it.
+#[test]
+fn a_shared_file_is_renewed_for_all_and_an_edit_of_it_kept() {
+    let place = Place::new();
+    let store = place.store();
+    let unit = |text: &str| place.text("etc/units/steer@", 0o644, text);
+    let of = |name: &str, text: &str| [place.text(&format!("etc/{name}"), 0o644, name), unit(text)];
+    write(&store, "steer-wan0", &[], &of("wan0", "old")).expect("written");
+    write(&store, "steer-lan0", &[], &of("lan0", "new")).expect("written");
+    store.remove("steer-lan0").expect("removed");
+    let removed = store.remove("steer-wan0").expect("removed");
+    assert!(removed.iter().all(|one| matches!(one.outcome, Outcome::Removed)), "{removed:?}");
+    assert!(place.is_empty());
+
+    write(&store, "steer-wan0", &[], &of("wan0", "old")).expect("written");
+    let edited = fs::read_to_string(place.path("etc/units/steer@")).expect("text") + "Nice=5\n";
+    fs::write(place.path("etc/units/steer@"), &edited).expect("written");
+    let error = write(&store, "steer-lan0", &[], &of("lan0", "old")).expect_err("changed");
+    assert!(matches!(&error, Error::Changed(path) if *path == place.path("etc/units/steer@")), "{error}");
+    assert_eq!(fs::read_to_string(place.path("etc/units/steer@")).expect("text"), edited);
+    assert!(!place.path("etc/lan0").exists());
 }
