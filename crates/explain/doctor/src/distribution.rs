@@ -75,8 +75,12 @@ impl Device<'_> {
     }
 }
 
-/// Whether the queues that the text shows are all that take frames: a paste may end behind the second of eight.
+/// Whether the queues that the text shows are all that take frames: a paste may end behind the second of eight. Where their number
+/// is known, that decides: frames of all are counted at another moment, between which many may come.
 fn is_whole(device: &Device<'_>, spread: &Spread) -> bool {
+    if device.channel_count().is_some_and(|count| count as usize == spread.queues.len()) {
+        return true;
+    }
     let total = device.totals.packets.as_ref().and_then(|packets| match spread.shares.basis {
         Basis::SinceStart => Some(packets.value()),
         Basis::Between(_) => packets.counted(),
