@@ -28,7 +28,9 @@ mod qdisc;
 mod route;
 mod xdp;
 
-pub use address::{Address, AddressError, add_address, interface_with, link_local, remove_address, station};
+pub use address::{
+    Address, AddressError, add_address, addresses, interface_with, link_local, remove_address, station,
+};
 pub use events::{Change, Events};
 pub use generic::Generic;
 pub use link::{Link, configure, disable_own_ipv6, link_by_index, link_by_name, rename, set_down, set_up};

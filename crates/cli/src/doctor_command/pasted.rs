@@ -56,7 +56,7 @@ fn linux(commands: &[String], snapshot: &Snapshot, origin: &Origin) -> (Machine,
         match command.parse::<Setting>() {
             Ok(setting) => settings.push(Lasting { vector: vector(&setting, snapshot), setting }),
             // These change the configuration by themselves.
-            Err(_) if command.starts_with("uci ") || command.starts_with("/etc/init.d/") => {
+            Err(_) if ["uci ", "service ", "/etc/init.d/"].iter().any(|own| command.starts_with(own)) => {
                 configuring.push(command.clone());
             }
             Err(_) => left.push(Excluded { command: command.clone(), reason: Reason::NoFile }),

@@ -12,21 +12,16 @@ pub(crate) fn forwards(case: &Case<'_>) -> Option<bool> {
     let sysctl = |name| case.sysctl(name).map(|(value, _)| value > 0);
     let (four, six) = (sysctl("net.ipv4.ip_forward"), sysctl("net.ipv6.conf.all.forwarding"));
     let snapshot = case.snapshot();
-    if four == Some(true) || six == Some(true) || is_openwrt(case) || !snapshot.netfilter.routed.is_empty() {
+    let is_router = snapshot.is_openwrt() || !snapshot.netfilter.routed.is_empty();
+    if four == Some(true) || six == Some(true) || is_router {
         return Some(true);
     }
     four.filter(|forwards| !forwards)
 }
 
-/// Whether the text comes from OpenWrt: it shows its settings or its firewall.
-pub(crate) fn is_openwrt(case: &Case<'_>) -> bool {
-    let snapshot = case.snapshot();
-    !snapshot.uci.is_empty() || snapshot.netfilter.flowtables.iter().any(|one| one.table == "inet fw4")
-}
-
 /// Where the kernel matches packets of VLAN devices and PPPoE sessions in a flowtable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lookup {
+pub enum Lookup {
     /// At the interface that routes name: Linux before 5.13 (`nft_dev_path_info()` in net/netfilter/nft_flow_offload.c came
     /// with 72efd585f714).
     Top,
@@ -42,7 +37,7 @@ impl Lookup {
     pub fn of(case: &Case<'_>) -> Option<Lookup> {
         let release = case.stable_release()?;
         // OpenWrt carries the lookup at the physical device back to 5.10 (its target/linux/generic/backport-5.10).
-        let first = if is_openwrt(case) { (5, 10, 0) } else { (5, 13, 0) };
+        let first = if case.snapshot().is_openwrt() { (5, 10, 0) } else { (5, 13, 0) };
         let is_fixed = match (release.0, release.1) {
             (5, 15) => release.2 >= 157,
             (6, 1) => release.2 >= 88,
@@ -60,7 +55,7 @@ impl Lookup {
 
 /// The device at which the kernel matches packets of an interface from 5.13 on: below VLANs and PPPoE, and at the port of a
 /// switch, not at the device behind the switch (`DEV_PATH_DSA` ends the way).
-pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
+pub fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
     let mut name = name;
     for _ in 0..16 {
         let interface = case.snapshot().interface(name).filter(|one| !is_switch_port(one));
@@ -72,18 +67,41 @@ pub(crate) fn lookup_device<'a>(case: &Case<'a>, name: &'a str) -> &'a str {
     name
 }
 
-/// The commands that make a flowtable of these devices, as nft writes their list, in a table of its own.
-pub fn flowtable_commands(devices: &str) -> [String; 4] {
-    [
+/// The commands that make a flowtable of this machine's devices in a table of its own, and whether these are known. `otherwise`: what
+/// stands for them, as nft writes a list.
+pub fn flowtable_commands(case: &Case<'_>, otherwise: &str) -> ([String; 4], bool) {
+    let devices = devices(case);
+    let known = devices.len() > 1;
+    let devices = if known { list(&devices) } else { otherwise.to_owned() };
+    let commands = [
         "add table inet rxlane".to_owned(),
         format!(
             "add flowtable inet rxlane fast {{ hook ingress priority filter; devices = {{ {devices} }}; }}"
         ),
-        // Behind the firewall's own chain, so that what it drops never gets here.
-        "add chain inet rxlane forward { type filter hook forward priority filter + 1; }".to_owned(),
+        format!("add chain inet rxlane forward {{ type filter hook forward priority {}; }}", last(case)),
         "add rule inet rxlane forward meta l4proto { tcp, udp } flow add @fast".to_owned(),
-    ]
-    .map(|words| format!("nft {}", quoted(&words)))
+    ];
+    (commands.map(|words| format!("nft {}", quoted(&words))), known)
+}
+
+/// A priority behind the firewall's own chains at the hook `forward`, so that what these drop never gets there.
+pub(crate) fn last(case: &Case<'_>) -> String {
+    let last = case.snapshot().netfilter.last_forward.unwrap_or(0).max(0);
+    format!("filter + {}", last.saturating_add(1))
+}
+
+/// Names as nft takes them. In quotes is what it might take for one of its own words, which have no digits as a rule (`counter`), and
+/// what begins with no letter or has other characters than they; nothing else, since versions before 1.0.2 know no quotes here.
+pub(crate) fn list(devices: &[String]) -> String {
+    let is_word = |name: &str| {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(is_letter)
+            && (name.contains(|c: char| c.is_ascii_digit()) || matches!(name, "lan" | "wan"))
+            && !matches!(name, "ip6" | "icmpv6")
+    };
+    let word = |name: &String| if is_word(name) { name.clone() } else { format!("\"{name}\"") };
+    devices.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether OpenWrt's firewall takes a value of its configuration for true (`parse_bool()` of firewall4's fw4.uc).

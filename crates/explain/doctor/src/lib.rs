@@ -63,7 +63,7 @@ pub use case::{Case, Spread};
 pub(crate) use case::{ENOUGH_BETWEEN, ENOUGH_SINCE_START};
 pub(crate) use device::Device;
 pub use diagnose::diagnose;
-pub use forwarding::flowtable_commands;
+pub use forwarding::{Lookup, flowtable_commands, lookup_device};
 pub use report::Report;
 pub use rule::Rule;
 pub use rules::RULES;

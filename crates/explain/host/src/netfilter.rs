@@ -16,6 +16,8 @@ pub struct Netfilter {
     pub flowtables: Vec<Flowtable>,
     /// Rules that put flows into a flowtable.
     pub flow_rules: Vec<FlowRule>,
+    /// The highest priority of a chain at the hook `forward`: the chain that is last there (nft(8), "filter" is 0).
+    pub last_forward: Option<i32>,
     /// Interfaces that forward rules and NAT name, each with the first such rule.
     pub routed: BTreeMap<String, Quote>,
     /// Conntrack's entries as they were counted last.
@@ -37,6 +39,10 @@ pub struct Flowtable {
     pub devices: Vec<String>,
     /// `flags offload`: flows go to the device's hardware where its driver can; `None` where the text ends before it.
     pub hardware: Option<bool>,
+    /// As the text has it (`filter + 5`).
+    pub priority: Option<String>,
+    /// `counter`: conntrack goes on counting its packets.
+    pub counter: bool,
     /// The line with its devices, or its first.
     pub quote: Quote,
 }
@@ -79,7 +85,8 @@ pub struct Connections {
 /// Entries of one transport protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProtocolConnections {
-    /// That have seen packets of both ends; of TCP, in the state ESTABLISHED.
+    /// That have seen packets of both ends; of TCP, in the state ESTABLISHED. Without those of the machine itself, which no
+    /// flowtable takes, as far as their addresses say so.
     pub established: u64,
     /// Of these, in a flowtable.
     pub offloaded: u64,

@@ -160,9 +160,11 @@ impl Snapshot {
         name
     }
 
-    /// Whether it is OpenWrt, whose settings are those of uci.
+    /// Whether it is OpenWrt, whose settings are those of uci and whose firewall is fw4.
     pub fn is_openwrt(&self) -> bool {
-        self.distribution.as_ref().map_or(!self.uci.is_empty(), |known| known.value.is_openwrt)
+        let has_firewall = || self.netfilter.flowtables.iter().any(|one| one.table == "inet fw4");
+        let has_settings = || !self.uci.is_empty() || has_firewall();
+        self.distribution.as_ref().map_or_else(has_settings, |known| known.value.is_openwrt)
     }
 
     /// CPUs online, from whatever says so.

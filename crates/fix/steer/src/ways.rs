@@ -6,7 +6,7 @@
 
 use crate::recommend::{Costs, Evidence, WORTH, busiest_with};
 use doctor::pppoe_gro::PppoeGro;
-use doctor::{Case, flowtable_commands};
+use doctor::{Case, Lookup, flowtable_commands, lookup_device};
 use format::quoted;
 use host::Interface;
 use model::forecast::{KernelPath, Measured};
@@ -43,9 +43,6 @@ pub struct Means {
     pub steered_gro: bool,
 }
 
-/// The first release whose flowtable passes PPPoE (commit 72efd585f714, "net: flow_offload: bridge vlan and pppoe").
-const FLOWTABLE: (u32, u32) = (5, 13);
-
 impl Means {
     /// Those of an interface; `forwards`: the machine forwards.
     pub fn of(case: &Case<'_>, interface: &Interface, forwards: bool) -> Means {
@@ -57,12 +54,12 @@ impl Means {
             Some(gro) if coalesces && ends_pppoe && !gro.fixed => Use::Off,
             _ => Use::Never,
         };
-        let is_possible =
-            forwards && ends_pppoe && case.release().is_some_and(|release| release >= FLOWTABLE);
-        let flowtable = match is_possible {
+        // What was measured are kernels that match PPPoE at the device.
+        let is_possible = Lookup::of(case) == Some(Lookup::Physical);
+        let flowtable = match forwards && ends_pppoe {
             true if is_offloaded(case, interface) => Use::On,
-            true => Use::Off,
-            false => Use::Never,
+            true if is_possible => Use::Off,
+            _ => Use::Never,
         };
         Means { pppoe_gro, flowtable, steered_gro: case.coalesces_steered() == Some(true) }
     }
@@ -95,12 +92,13 @@ impl Means {
     }
 }
 
-/// Whether a flowtable has the interface, and a rule puts flows there.
+/// Whether a flowtable has the interface or one that stands on it, and a rule puts flows there.
 fn is_offloaded(case: &Case<'_>, interface: &Interface) -> bool {
     let netfilter = &case.snapshot().netfilter;
     netfilter.flowtables.iter().any(|one| {
         let is_filled = |rule: &host::FlowRule| rule.flowtable == one.name && rule.table == one.table;
-        one.devices.contains(&interface.name) && netfilter.flow_rules.iter().any(is_filled)
+        let is_on = |device: &String| lookup_device(case, device) == interface.name;
+        one.devices.iter().any(is_on) && netfilter.flow_rules.iter().any(is_filled)
     })
 }
 
@@ -182,7 +180,7 @@ pub fn commands(case: &Case<'_>, interface: &Interface, evidence: &Evidence, way
         commands.push(format!("ethtool -K {word} gro on"));
     }
     if way.flowtable && !now.flowtable {
-        commands.extend(flowtable_commands(&format!("\"{}\", LAN", interface.name)));
+        commands.extend(flowtable_commands(case, &format!("\"{}\", LAN", interface.name)).0);
     }
     if way.spreading == Spread::Rps && !evidence.rps {
         commands.extend(rps_commands(case, interface));

@@ -95,13 +95,30 @@ pub fn interface_with(address: IpAddr) -> Option<String> {
     let wanted = address_bytes(address);
     let every = Message::new(RTM_GETADDR, &[family(address), 0, 0, 0, 0, 0, 0, 0]);
     let found = Netlink::route().ok()?.dump(&every).ok()?;
-    let has_it = |found: &&Vec<u8>| {
-        let attributes = Attributes::behind(IFADDR, found);
-        // With a peer, the one is this end's and the other the peer's.
-        attributes.get(IFA_LOCAL).or(attributes.get(IFA_ADDRESS)) == Some(wanted.as_slice())
-    };
+    let has_it = |found: &&Vec<u8>| own_address(found) == Some(wanted.as_slice());
     let index = found.iter().find(has_it).and_then(|found| u32_at(found, 4))?;
     link_by_index(index).ok().map(|link| link.name)
+}
+
+/// The addresses of all interfaces: of those with a peer, this end's.
+///
+/// # Errors
+///
+/// The kernel refuses to list them.
+pub fn addresses() -> Result<Vec<IpAddr>, Refusal> {
+    let every = Message::new(RTM_GETADDR, &[libc::AF_UNSPEC as u8, 0, 0, 0, 0, 0, 0, 0]);
+    let read = |found: &Vec<u8>| {
+        let bytes = own_address(found)?;
+        let of_four = || <[u8; 4]>::try_from(bytes).map(IpAddr::from).ok();
+        of_four().or_else(|| <[u8; 16]>::try_from(bytes).map(IpAddr::from).ok())
+    };
+    Ok(Netlink::route()?.dump(&every)?.iter().filter_map(read).collect())
+}
+
+/// This end's address: with a peer, the other one is the peer's.
+fn own_address(message: &[u8]) -> Option<&[u8]> {
+    let attributes = Attributes::behind(IFADDR, message);
+    attributes.get(IFA_LOCAL).or(attributes.get(IFA_ADDRESS))
 }
 
 /// Bytes of `struct ifaddrmsg`.

@@ -120,9 +120,14 @@ pub fn words(effect: &FlowEffect) -> (String, String) {
             },
             "Packets of connections that enter from now on are found in both directions; those that are in it already stay as they are.",
         ),
-        FlowEffect::Rule => (
-            "a rule that puts every established connection into the flowtable".into(),
-            "Connections enter with their next packet.",
+        FlowEffect::Rule { is_there } => (
+            match is_there {
+                true => "a rule before the others that puts established connections into the flowtable: if the present one has \
+                         conditions that matter (interfaces, marks, addresses), add them"
+                    .into(),
+                false => "a rule that puts every established connection into the flowtable".into(),
+            },
+            "Connections enter with their next packet, and pass none of the rules of forward chains from then on.",
         ),
         FlowEffect::NoBridgeCalls => (
             "if nothing filters bridged packets: leave them to the bridge".into(),

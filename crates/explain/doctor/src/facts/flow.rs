@@ -82,8 +82,10 @@ pub enum FlowEffect {
     Devices {
         openwrt: bool,
     },
-    /// The rule before the others of its chain, for all connections.
-    Rule,
+    /// A rule for all connections; `is_there`: there is one, in another place or for some.
+    Rule {
+        is_there: bool,
+    },
     NoBridgeCalls,
     NoHelper,
     Hardware,

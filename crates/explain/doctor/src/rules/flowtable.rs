@@ -115,12 +115,10 @@ fn switched_on(case: &Case<'_>) -> Vec<Remedy> {
         remedy(FlowEffect::Uci { hardware }, commands.chain(last))
     };
     let by_nft = || {
-        let devices = forwarding::devices(case);
-        let known = devices.len() > 1;
-        let list = if known { list(&devices) } else { "LAN, WAN".to_owned() };
-        remedy(FlowEffect::Nft { known }, forwarding::flowtable_commands(&list))
+        let (commands, known) = forwarding::flowtable_commands(case, "LAN, WAN");
+        remedy(FlowEffect::Nft { known }, commands)
     };
-    if forwarding::is_openwrt(case) { vec![own(), by_nft()] } else { vec![by_nft()] }
+    if case.snapshot().is_openwrt() { vec![own(), by_nft()] } else { vec![by_nft()] }
 }
 
 fn remedy(effect: FlowEffect, commands: impl IntoIterator<Item = String>) -> Remedy {
@@ -131,18 +129,9 @@ fn nft(words: &str) -> String {
     format!("nft {}", quoted(words))
 }
 
-/// Names as nft takes them: one that does not begin with a letter stands in quotes.
-fn list(devices: &[String]) -> String {
-    let word = |name: &String| match name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => name.clone(),
-        false => format!("\"{name}\""),
-    };
-    devices.iter().map(word).collect::<Vec<_>>().join(", ")
-}
-
-/// Whether a name can stand in a command of nft: text from outside, which might be more than a name.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-. ".contains(&c))
+/// Whether words can stand in a command of nft: text from outside, which might be more than a name or a priority.
+fn is_plain(words: &str) -> bool {
+    !words.is_empty() && words.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.+ ".contains(&c))
 }
 
 /// What a flowtable names wrongly.
@@ -181,17 +170,22 @@ pub(super) fn devices(case: &Case<'_>) -> Judgement {
 
 fn finding(case: &Case<'_>, flowtable: &Flowtable, wrong: &Wrong<'_>) -> Option<Finding> {
     let (first, others) = wrong.facts.split_first()?;
+    // The kernel refuses another priority than the present one, and takes away a flag that is not repeated
+    // (nft_flowtable_update() in net/netfilter/nf_tables_api.c).
+    let priority = flowtable.priority.as_deref().filter(|priority| is_plain(priority)).unwrap_or("filter");
+    let offload = if flowtable.hardware == Some(true) { " flags offload;" } else { "" };
+    let counter = if flowtable.counter { " counter;" } else { "" };
     let change = |what: &str, names: &[String]| {
-        let (table, name, names) = (&flowtable.table, &flowtable.name, list(names));
+        let (table, name, names) = (&flowtable.table, &flowtable.name, forwarding::list(names));
         let text = format!(
-            "{what} flowtable {table} {name} {{ hook ingress priority filter; devices = {{ {names} }}; }}"
+            "{what} flowtable {table} {name} {{ hook ingress priority {priority}; devices = {{ {names} }};{offload}{counter} }}"
         );
         nft(&text)
     };
     let is_plain = is_plain(&flowtable.table) && is_plain(&flowtable.name);
     let add = (!wrong.add.is_empty() && is_plain).then(|| change("add", &wrong.add));
     let remove = (!wrong.remove.is_empty() && is_plain).then(|| change("delete", &wrong.remove));
-    let effect = FlowEffect::Devices { openwrt: forwarding::is_openwrt(case) };
+    let effect = FlowEffect::Devices { openwrt: case.snapshot().is_openwrt() };
     let severity = if wrong.misses { Severity::Warning } else { Severity::Info };
     let is_certain = !case.snapshot().netfilter.routed.is_empty() && Lookup::of(case).is_some();
     let finding = found(severity, Fact::Flow(first.clone()))
@@ -362,7 +356,7 @@ fn reasons<'c>(case: &Case<'c>, all: &'c Connections) -> Vec<Reason<'c>> {
         reasons.clear();
     }
     if let Some(listed) = netfilter.ruleset.as_ref().filter(|_| netfilter.flow_rules.is_empty()) {
-        let remedy = netfilter.flowtables.first().and_then(rule_behind);
+        let remedy = netfilter.flowtables.first().and_then(|one| rule_behind(case, one));
         reasons.push(Reason { why: Bypass::NoRule, quotes: vec![listed], remedy, is_certain: true });
     }
     let flows = all.of_flows();
@@ -410,25 +404,29 @@ fn of_rule<'c>(rule: &'c FlowRule, all: &Connections) -> Option<Reason<'c>> {
 
 const FLOWS: &str = "meta l4proto { tcp, udp } flow add";
 
-/// The rule for all connections before the others of its chain.
+/// The rule before the others of its chain, for all connections or, where it is only in the wrong place, for those of its protocols.
 fn rule_first(rule: &FlowRule) -> Option<Remedy> {
     let (table, chain, name) = (&rule.table, &rule.chain, &rule.flowtable);
     let is_plain = [table, chain, name].into_iter().all(|name| is_plain(name));
-    let command = || nft(&format!("insert rule {table} {chain} {FLOWS} @{name}"));
-    is_plain.then(|| remedy(FlowEffect::Rule, [command()]))
+    let flows = match &rule.protocols[..] {
+        [one] if rule.accepted_before.is_some() => format!("meta l4proto {one} flow add"),
+        _ => FLOWS.to_owned(),
+    };
+    let command = || nft(&format!("insert rule {table} {chain} {flows} @{name}"));
+    is_plain.then(|| remedy(FlowEffect::Rule { is_there: true }, [command()]))
 }
 
 /// A rule of its own for a flowtable that has none, behind the firewall's.
-fn rule_behind(flowtable: &Flowtable) -> Option<Remedy> {
-    let (table, name) = (&flowtable.table, &flowtable.name);
+fn rule_behind(case: &Case<'_>, flowtable: &Flowtable) -> Option<Remedy> {
+    let (table, name, last) = (&flowtable.table, &flowtable.name, forwarding::last(case));
     let is_plain = is_plain(table) && is_plain(name);
     let commands = || {
         [
-            nft(&format!("add chain {table} rxlane {{ type filter hook forward priority filter + 1; }}")),
+            nft(&format!("add chain {table} rxlane {{ type filter hook forward priority {last}; }}")),
             nft(&format!("add rule {table} rxlane {FLOWS} @{name}")),
         ]
     };
-    is_plain.then(|| remedy(FlowEffect::Rule, commands()))
+    is_plain.then(|| remedy(FlowEffect::Rule { is_there: false }, commands()))
 }
 
 /// Drivers whose devices forward flows themselves (`TC_SETUP_FT` in drivers/net/ethernet/mediatek/mtk_ppe_offload.c and
@@ -487,7 +485,7 @@ pub(super) fn hardware_off(case: &Case<'_>) -> Judgement {
         Limit::Reached(quotes) => (Severity::Warning, quotes),
         _ => (Severity::Info, Vec::new()),
     };
-    let remedies = match forwarding::is_openwrt(case) {
+    let remedies = match case.snapshot().is_openwrt() {
         true => switched_on(case).into_iter().take(1).collect(),
         false => vec![remedy(FlowEffect::Hardware, [])],
     };

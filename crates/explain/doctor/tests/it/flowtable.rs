@@ -154,6 +154,37 @@ fn devices_are_those_at_which_the_kernel_looks() {
     ]);
 }
 
+/// The kernel refuses another priority, and takes a flag away that is not repeated; words of nft stand in quotes.
+#[test]
+fn a_flowtable_keeps_its_priority_and_its_flags() {
+    let own = ruleset("lan1", ADD).replace(
+        "hook ingress priority filter\n",
+        "hook ingress priority filter + 5\n\t\tflags offload\n\t\tcounter\n",
+    );
+    let text = format!("{}{own}", links("6.12.9"));
+    let finding = weighed(&text, DEVICES, LIMITS);
+    assert_eq!(
+        finding.remedies[0].commands,
+        [
+            "nft 'add flowtable inet filter f { hook ingress priority filter + 5; devices = { lan2, wan }; flags offload; counter; }'"
+        ]
+    );
+    let json = "$ nft -j list ruleset\n{\"nftables\": [{\"flowtable\": {\"family\": \"inet\", \"name\": \"f\", \"table\": \"filter\", \
+                \"handle\": 1, \"hook\": \"ingress\", \"prio\": -5, \"flags\": [\"counter\"], \"dev\": [\"lan1\"]}}]}\n";
+    let finding = one(&format!("{ROUTER}{}{json}", links("6.12.9")), DEVICES);
+    assert!(finding.remedies[0].commands[0].contains("priority -5; devices = "), "{finding:#?}");
+    assert!(finding.remedies[0].commands[0].contains("; counter; }"), "{finding:#?}");
+}
+
+/// firewalld's chain at the hook `forward` has the priority filter + 10.
+#[test]
+fn chains_of_rxlane_come_after_those_of_the_firewall() {
+    let firewalld = "$ nft list ruleset\ntable inet firewalld {\n\tchain filter_FORWARD {\n\t\ttype filter hook forward priority filter + 10; \
+                     policy accept;\n\t\tct state established,related accept\n\t}\n}\n";
+    let finding = one(&format!("{ROUTER}{firewalld}{FULL}"), OFF);
+    assert!(finding.remedies[0].commands[2].contains("priority filter + 11"), "{finding:#?}");
+}
+
 /// A switch's ports are where the kernel's way down ends.
 #[test]
 fn a_switch_port_is_named_and_not_the_device_behind_it() {
@@ -197,6 +228,8 @@ fn connections_that_stay_out_have_their_reason() {
         (&text(ADD, &counts(800, 30, "")), BYPASSED, CLEAR, &[]),
         (&text(&before, &counts(100, 90, "")), BYPASSED, CLEAR, &[]),
         (&text(ADD, &counts(7, 0, "")), BYPASSED, CLEAR, &[]),
+        // Connections of the machine itself enter no flowtable.
+        (&text(ADD, &counts(800, 0, " own")), BYPASSED, CLEAR, &[]),
         (&text(ADD, ""), BYPASSED, LACKS, &["conntrack -L"]),
         (NONE, BYPASSED, NOT_HERE, &[]),
     ]);

@@ -455,7 +455,7 @@ nft_lines() {
     /^[ \t]+(set|map|ct|counter|quota|limit|secmark|synproxy|meter) .*\{ *$/ { skipped = 1; next }
     { sub(/ comment ".*"/, "") }
     /^table |^[ \t]+(chain|flowtable) .*\{|^[ \t]*\}/ || /type .* hook / || $1 ~ /^(hook|devices|flags)$/ \
-        || / hook ingress / || /flow (add|offload) @/ || /ct state / || /[io]if(name)? / { print }'
+        || / hook ingress / || /^[ \t]+counter *$/ || /flow (add|offload) @/ || /ct state / || /[io]if(name)? / { print }'
 }
 
 # Conntrack: how many entries there are of each kind, without addresses.
@@ -470,6 +470,7 @@ conntrack_counts() {
             if ($i ~ /^mark=/ && $i != "mark=0") kind = kind " mark"
             if ($i ~ /^helper=/) kind = kind " helper"
         }
+        if (/ (src|dst)=(127\.|(0000:)+0001 |::1 )/) kind = kind " own"
         count[kind]++
     }
     END { for (kind in count) printf "%7d %s\n", count[kind], kind }'

@@ -2,10 +2,12 @@
 //! `nft list ruleset` without sets and other rules, and as the shell collector counts `/proc/net/nf_conntrack`.
 
 use super::bundle::{Output, Unread, printable};
-use kernel::netlink::netfilter::conntrack;
+use kernel::netlink::addresses;
+use kernel::netlink::netfilter::conntrack::{self, Connection};
 use kernel::netlink::netfilter::nftables::{self, Chain, Expression, Flowtable, Rule, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Rules that are written.
@@ -68,17 +70,22 @@ fn listing(
     out
 }
 
-/// A chain that has a rule to show; its type and hook come first.
+/// A chain that has a rule to show, or is called for packets that are forwarded; its type and hook come first.
 fn chain(chain: &Chain, rules: &BTreeMap<(Table, String), Vec<String>>, out: &mut String) {
     /// `NF_INET_*`.
     const HOOKS: [&str; 6] = ["prerouting", "input", "forward", "output", "postrouting", "ingress"];
-    let Some(rules) = rules.get(&(chain.table.clone(), chain.name.clone())) else { return };
+    const FORWARD: u32 = 2;
+    let rules = rules.get(&(chain.table.clone(), chain.name.clone()));
+    let is_forward = chain.base.as_ref().is_some_and(|(_, hook, _)| *hook == FORWARD);
+    if rules.is_none() && !is_forward {
+        return;
+    }
     let _ = writeln!(out, "\tchain {} {{", name(&chain.name));
     if let Some((kind, hook, priority)) = &chain.base {
         let hook = usize::try_from(*hook).ok().and_then(|hook| HOOKS.get(hook)).unwrap_or(&"unknown");
         let _ = writeln!(out, "\t\ttype {} hook {hook} priority {priority};", name(kind));
     }
-    for rule in rules {
+    for rule in rules.into_iter().flatten() {
         let _ = writeln!(out, "\t\t{rule}");
     }
     out.push_str("\t}\n");
@@ -173,6 +180,14 @@ fn states(bits: u32) -> String {
     named.collect::<Vec<_>>().join(",")
 }
 
+/// Whether a connection begins or ends here: another's may be translated to an address of the machine.
+fn is_of_the_machine(one: &Connection<'_>, is_own: impl Fn(IpAddr) -> bool) -> bool {
+    let (original, reply) = (one.original(), one.reply());
+    original.zip(reply).is_some_and(|(original, reply)| {
+        is_own(original.source) || is_own(original.destination) && reply.source == original.destination
+    })
+}
+
 fn connections() -> Output {
     /// `TCP_CONNTRACK_*`.
     const STATES: [&str; 9] = [
@@ -186,6 +201,8 @@ fn connections() -> Output {
         "TIME_WAIT",
         "CLOSE",
     ];
+    let addresses = addresses().unwrap_or_default();
+    let is_own = |address: IpAddr| address.is_loopback() || addresses.contains(&address);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     conntrack::each(|one| {
         let mut kind = match one.protocol() {
@@ -208,6 +225,7 @@ fn connections() -> Output {
             (one.is_assured() && !one.is_offloaded(), " [ASSURED]"),
             (one.mark() != 0, " mark"),
             (one.has_helper(), " helper"),
+            (is_of_the_machine(&one, is_own), " own"),
         ];
         flags.iter().filter(|(is_so, _)| *is_so).for_each(|(_, flag)| kind.push_str(flag));
         if kinds.len() < KINDS || kinds.contains_key(&kind) {

@@ -1,11 +1,12 @@
 //! `conntrack -L` (libnetfilter_conntrack, `snprintf_default.c`) and `/proc/net/nf_conntrack` (`ct_seq_show()` in
 //! net/netfilter/nf_conntrack_standalone.c); and what the collectors write in their place: how many entries there are of each
-//! kind, without addresses, `  12 tcp ESTABLISHED [OFFLOAD] mark`. Entries are counted, nothing of them is kept.
+//! kind, without addresses, `  12 tcp ESTABLISHED [OFFLOAD] mark own`. Entries are counted, nothing of them is kept.
 
 use super::{Line, Outcome, Section, Tool, sysctl_machine};
 use crate::netfilter::{Connections, ProtocolConnections};
 use crate::{Quote, Snapshot, System, redact};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 pub(super) static TOOL: Tool = Tool {
     name: "conntrack -L",
@@ -30,6 +31,8 @@ struct Entry<'a> {
     is_hardware: bool,
     is_marked: bool,
     is_helped: bool,
+    /// Of the machine itself.
+    is_own: bool,
 }
 
 impl<'a> Entry<'a> {
@@ -66,9 +69,16 @@ impl<'a> Entry<'a> {
             is_marked: rest
                 .iter()
                 .any(|word| *word == "mark" || word.starts_with("mark=") && *word != "mark=0"),
+            is_own: rest.iter().any(|word| *word == "own" || is_loopback(word)),
             is_helped: rest.iter().any(|word| *word == "helper" || word.starts_with("helper=")),
         })
     }
+}
+
+/// Whether it is an address of the loopback, `src=127.0.0.53` or `dst=::1`.
+fn is_loopback(word: &str) -> bool {
+    let address = word.strip_prefix("src=").or_else(|| word.strip_prefix("dst="));
+    address.and_then(|address| address.parse::<IpAddr>().ok()).is_some_and(|address| address.is_loopback())
 }
 
 /// The entries of one listing.
@@ -91,12 +101,13 @@ impl Entries {
         let count = |is_such: bool| if is_such { entry.count } else { 0 };
         let add = |sum: &mut u64, is_such: bool| *sum = sum.saturating_add(count(is_such));
         add(&mut all.entries, true);
-        let is_bypassed = entry.is_established && !entry.is_offloaded;
+        let is_established = entry.is_established && !entry.is_own;
+        let is_bypassed = is_established && !entry.is_offloaded;
         add(&mut all.bypassed_marked, is_bypassed && entry.is_marked);
         add(&mut all.bypassed_helped, is_bypassed && entry.is_helped);
         add(&mut all.offloaded_marked, entry.is_offloaded && entry.is_marked);
         let one: &mut ProtocolConnections = all.by_protocol.entry(entry.protocol.to_owned()).or_default();
-        add(&mut one.established, entry.is_established);
+        add(&mut one.established, is_established);
         add(&mut one.offloaded, entry.is_offloaded);
         add(&mut one.hardware, entry.is_hardware);
     }

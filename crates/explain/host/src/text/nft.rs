@@ -281,6 +281,8 @@ pub(super) fn begin(table: &str, name: &str, quote: &Quote, snapshot: &mut Snaps
         name: name.to_owned(),
         devices: Vec::new(),
         hardware: None,
+        priority: None,
+        counter: false,
         quote: quote.clone(),
     };
     let same = |one: &Flowtable| one.name == name && (one.table == table || table.is_empty());
@@ -299,7 +301,7 @@ pub(super) fn begin(table: &str, name: &str, quote: &Quote, snapshot: &mut Snaps
     }
 }
 
-/// A statement of a flowtable: `devices = { "lan1", wan }`, `flags offload`; hook, priority and `counter` change nothing here.
+/// A statement of a flowtable: `hook ingress priority filter`, `devices = { "lan1", wan }`, `flags offload`, `counter`.
 fn attribute(table: &mut Flowtable, statement: &str, quote: &Quote) {
     if let Some(devices) = statement.strip_prefix("devices") {
         let names = devices.split(|c: char| c.is_whitespace() || matches!(c, '=' | '{' | '}' | ',' | '"'));
@@ -310,6 +312,11 @@ fn attribute(table: &mut Flowtable, statement: &str, quote: &Quote) {
             .collect();
         table.quote = quote.clone();
     }
+    if let Some((_, priority)) = statement.strip_prefix("hook ").and_then(|hook| hook.split_once("priority "))
+    {
+        table.priority = Some(priority.trim().to_owned());
+    }
+    table.counter |= statement == "counter";
     if let Some(flags) = statement.strip_prefix("flags") {
         table.hardware = Some(flags.split([' ', ',', ';']).any(|flag| flag == "offload"));
     }

@@ -89,13 +89,15 @@ impl List {
                 if let Some(known) = snapshot.netfilter.flowtables.get_mut(place) {
                     known.devices = words(&table.dev).into_iter().take(Snapshot::INTERFACES).collect();
                     known.hardware = Some(words(&table.flags).iter().any(|flag| flag == "offload"));
+                    known.counter = words(&table.flags).iter().any(|flag| flag == "counter");
+                    known.priority = table.prio.map(|priority| priority.to_string());
                 }
             }
             Element::Chain(chain) => {
                 self.rules
                     .begin(Chain { table: format!("{} {}", chain.family, chain.table), name: chain.name });
                 if let Some(hook) = &chain.hook {
-                    self.rules.hooked(hook);
+                    self.rules.hooked(hook, chain.prio, snapshot);
                 }
             }
             Element::Rule(rule) => {
@@ -154,6 +156,7 @@ struct Table {
     dev: Value,
     #[serde(default)]
     flags: Value,
+    prio: Option<i32>,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +165,7 @@ struct Named {
     table: String,
     name: String,
     hook: Option<String>,
+    prio: Option<i32>,
 }
 
 #[derive(Deserialize)]

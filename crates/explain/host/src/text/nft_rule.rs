@@ -42,8 +42,12 @@ impl Rules {
         self.chain = chain;
     }
 
-    /// The hook of the chain (`forward`, `postrouting`).
-    pub fn hooked(&mut self, hook: &str) {
+    /// The hook of the chain (`forward`, `postrouting`), and its priority there.
+    pub fn hooked(&mut self, hook: &str, priority: Option<i32>, snapshot: &mut Snapshot) {
+        if hook == "forward" {
+            let last = &mut snapshot.netfilter.last_forward;
+            *last = (*last).max(priority);
+        }
         if let Some(before) = self.before.get_mut(&self.chain) {
             before.is_forward |= matches!(hook, "forward" | "postrouting");
         }
@@ -52,10 +56,10 @@ impl Rules {
     /// A statement within a chain: its type and hook, its policy, or a rule.
     pub fn statement(&mut self, text: &str, quote: &Quote, snapshot: &mut Snapshot) {
         let words = Words::of(text);
-        if let [kind, _, at, hook, ..] = &words.all[..]
+        if let [kind, _, at, hook, rest @ ..] = &words.all[..]
             && (kind, at) == (&"type", &"hook")
         {
-            self.hooked(hook);
+            self.hooked(hook, priority(rest), snapshot);
             return;
         }
         let Some(before) = self.before.get_mut(&self.chain) else { return };
@@ -82,6 +86,21 @@ impl Rules {
                 }
             }
         }
+    }
+}
+
+/// The priority in `priority filter + 10`, by its name in the families ip, ip6 and inet (nft(8), "Standard priority names").
+fn priority(words: &[&str]) -> Option<i32> {
+    const NAMES: [(&str, i32); 6] =
+        [("raw", -300), ("mangle", -150), ("dstnat", -100), ("filter", 0), ("security", 50), ("srcnat", 100)];
+    let at = words.iter().position(|word| *word == "priority")?;
+    let (first, rest) = words.get(at + 1..)?.split_first()?;
+    let named = NAMES.iter().find(|(name, _)| name == first).map(|(_, priority)| *priority);
+    let first = named.or_else(|| first.parse().ok())?;
+    match rest {
+        ["+", more, ..] => first.checked_add(more.parse().ok()?),
+        ["-", less, ..] => first.checked_sub(less.parse().ok()?),
+        _ => Some(first),
     }
 }
 
