@@ -19,13 +19,17 @@
 
 mod address;
 mod answers;
+mod batch;
 mod events;
 mod generic;
 mod link;
+mod lookup;
 mod message;
+mod neighbour;
 pub mod netfilter;
 mod qdisc;
 mod route;
+mod rule;
 mod xdp;
 
 pub use address::{
@@ -33,17 +37,25 @@ pub use address::{
 };
 pub use events::{Change, Events};
 pub use generic::Generic;
-pub use link::{Link, configure, disable_own_ipv6, link_by_index, link_by_name, rename, set_down, set_up};
+pub use link::{
+    Link, VlanDevice, configure, disable_own_ipv6, link_by_index, link_by_name, links, rename, set_down,
+    set_up,
+};
+pub use lookup::{Found, Lookup, Routes};
 pub use message::{Attributes, Message, until_zero};
+pub use neighbour::{BridgeEntry, Neighbour, bridge_entries, neighbours, refresh};
 pub use qdisc::{Qdisc, qdiscs};
 pub use route::{Gateway, Route, add_route, append_route, default_route, remove_route, route_of};
+pub use rule::{Rule, rules};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 
 use answers::Answers;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use std::io;
+use std::os::fd::AsFd;
 use thiserror::Error;
 
 /// Dumps of a table that keeps changing before the last one is taken as it is.
@@ -162,9 +174,13 @@ impl Netlink {
         Ok(answers.interrupted)
     }
 
-    fn send(&mut self, message: &Message, flags: u16) -> io::Result<()> {
+    fn next_sequence(&mut self) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
-        let bytes = message.bytes(flags, self.sequence)?;
+        self.sequence
+    }
+
+    fn send(&mut self, message: &Message, flags: u16) -> io::Result<()> {
+        let bytes = message.bytes(flags, self.next_sequence())?;
         uninterrupted(|| self.socket.send(&bytes, 0)).map(drop)
     }
 
@@ -187,6 +203,16 @@ fn set(message: &Message) -> Result<(), Refusal> {
 /// Adds what is not there yet.
 fn add(message: &Message) -> Result<(), Refusal> {
     Netlink::route()?.set(message, NLM_F_CREATE | NLM_F_EXCL)
+}
+
+/// Gives a socket a receive buffer of so many bytes; the kernel doubles the number for its own use (socket(7)). Beyond
+/// `net.core.rmem_max` that requires `CAP_NET_ADMIN` in the first user namespace; without it the buffer is as large as that allows.
+fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    // The kernel reads an int, and keeps to half of the greatest.
+    let bytes = bytes.min(1 << 30);
+    set_socket_recv_buffer_size_force(&socket, bytes)
+        .or_else(|_| set_socket_recv_buffer_size(&socket, bytes))
+        .map_err(io::Error::from)
 }
 
 fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {

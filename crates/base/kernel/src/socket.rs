@@ -12,6 +12,7 @@ pub mod udp;
 
 pub use control::Control;
 pub use packet::{Flag, Packet, RingRequest};
+pub(crate) use sys::set_filter;
 pub use sys::{Incoming, Mapping, Message, Outgoing, Peer, peer, receive};
 pub use transmit::{Transmit, TransmitError};
 

@@ -143,6 +143,12 @@ pub(super) fn address_bytes(address: IpAddr) -> Vec<u8> {
     }
 }
 
+/// An address in network byte order, of the version that its length says.
+pub(super) fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

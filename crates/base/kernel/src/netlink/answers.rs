@@ -45,13 +45,8 @@ impl Answers {
             match kind {
                 NLMSG_DONE | NLMSG_ERROR => {
                     self.complete = true;
-                    let code = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                    if code != 0 {
-                        let message = explanation(kind, flags, payload);
-                        return Err(Refusal {
-                            error: io::Error::from_raw_os_error(code.saturating_neg()),
-                            message,
-                        });
+                    if let Some(refusal) = refusal(kind, flags, payload) {
+                        return Err(refusal);
                     }
                 }
                 _ => take(payload),
@@ -59,6 +54,15 @@ impl Answers {
         }
         Ok(())
     }
+}
+
+/// What a message that ends an exchange has instead of success.
+pub(super) fn refusal(kind: u16, flags: u16, payload: &[u8]) -> Option<Refusal> {
+    let code = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+    (code != 0).then(|| Refusal {
+        error: io::Error::from_raw_os_error(code.saturating_neg()),
+        message: explanation(kind, flags, payload),
+    })
 }
 
 /// What stands behind an error's number: behind the header of the request that an error repeats, or the whole request where it

@@ -2,11 +2,11 @@
 
 use super::message::u32_at;
 use super::xdp::Xdp;
-use super::{Attributes, Message, Refusal, get, set};
+use super::{Attributes, Message, Netlink, Refusal, get, set};
 use libc::{
-    IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MAX_MTU,
-    IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_STATS64, IFLA_XDP, RTM_GETLINK,
-    RTM_SETLINK,
+    IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID,
+    IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME,
+    IFLA_STATS64, IFLA_XDP, RTM_GETLINK, RTM_SETLINK,
 };
 use std::io;
 use wire::ethernet::MacAddress;
@@ -14,6 +14,11 @@ use wire::ethernet::MacAddress;
 /// Bytes of `struct ifinfomsg`.
 pub(super) const IFINFO: usize = 16;
 const IFLA_TUN_VNET_HDR: u16 = 5;
+/// `IFLA_VLAN_*`, `IFLA_BR_VLAN_FILTERING`.
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_EGRESS_QOS: u16 = 3;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+const IFLA_BR_VLAN_FILTERING: u16 = 7;
 /// `tx_dropped` in `struct rtnl_link_stats64`.
 const TX_DROPPED: usize = 7 * 8;
 
@@ -42,6 +47,38 @@ pub struct Link {
     /// Bus and name of the device behind it, as under `/sys/bus` (Linux 5.14).
     pub device: Option<(String, String)>,
     pub xdp: Option<Xdp>,
+    /// Number of the interface that it stands on: a VLAN's parent. `None`: on none, on one of another network namespace; nor does
+    /// one end of a veth pair stand on the other.
+    pub below: Option<u32>,
+    /// Number of the bridge, bond or VRF that it is a port of.
+    pub master: Option<u32>,
+    /// What a VLAN interface adds.
+    pub vlan: Option<VlanDevice>,
+    /// Whether a bridge keeps VLANs apart; `None`: it is no bridge.
+    pub vlan_filtering: Option<bool>,
+}
+
+/// The tag of a VLAN interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanDevice {
+    /// VLAN identifier.
+    pub id: u16,
+    /// TPID, host order: 0x8100 or 0x88a8.
+    pub tpid: u16,
+    /// Whether the priority in the tag depends on that of the packet (`egress-qos-map` of ip-link(8)); otherwise it is 0.
+    pub egress_qos: bool,
+}
+
+impl VlanDevice {
+    /// Of `IFLA_INFO_DATA` (`vlan_fill_info()` in net/8021q/vlan_netlink.c).
+    fn read(data: Attributes<'_>) -> Option<VlanDevice> {
+        const TPID: u16 = 0x8100;
+        Some(VlanDevice {
+            id: data.u16(IFLA_VLAN_ID)?,
+            tpid: data.be16(IFLA_VLAN_PROTOCOL).unwrap_or(TPID),
+            egress_qos: data.nest(IFLA_VLAN_EGRESS_QOS).is_some_and(|map| map.iter().next().is_some()),
+        })
+    }
 }
 
 impl Link {
@@ -61,10 +98,13 @@ impl Link {
         let attributes = Attributes::behind(IFINFO, body);
         let info = attributes.nest(IFLA_LINKINFO).unwrap_or_default();
         let kind = info.text(IFLA_INFO_KIND);
-        let header = info.nest(IFLA_INFO_DATA).and_then(|data| data.u8(IFLA_TUN_VNET_HDR));
+        let data = info.nest(IFLA_INFO_DATA).unwrap_or_default();
+        let is = |name: &str| kind.as_deref() == Some(name);
+        let index = u32_at(body, 4).unwrap_or_default();
+        let is_elsewhere = attributes.has(IFLA_LINK_NETNSID) || is("veth");
         let statistics = attributes.get(IFLA_STATS64).and_then(|counters| counters.get(TX_DROPPED..));
         Link {
-            index: u32_at(body, 4).unwrap_or_default(),
+            index,
             name: attributes.text(IFLA_IFNAME).unwrap_or_default(),
             hardware: body
                 .get(2..)
@@ -77,7 +117,11 @@ impl Link {
             tx_dropped: statistics
                 .and_then(|rest| rest.first_chunk())
                 .map(|count| u64::from_ne_bytes(*count)),
-            has_virtio_headers: kind.as_deref() == Some("tun") && header.is_some_and(|header| header != 0),
+            has_virtio_headers: is("tun") && data.u8(IFLA_TUN_VNET_HDR).is_some_and(|header| header != 0),
+            below: attributes.u32(IFLA_LINK).filter(|&below| !is_elsewhere && below != 0 && below != index),
+            master: attributes.u32(IFLA_MASTER).filter(|&master| master != 0),
+            vlan: if is("vlan") { VlanDevice::read(data) } else { None },
+            vlan_filtering: data.u8(IFLA_BR_VLAN_FILTERING).filter(|_| is("bridge")).map(|on| on != 0),
             kind,
             device: attributes.text(IFLA_PARENT_DEV_BUS_NAME).zip(attributes.text(IFLA_PARENT_DEV_NAME)),
             xdp: attributes.nest(IFLA_XDP).and_then(Xdp::read),
@@ -97,6 +141,12 @@ pub fn link_by_name(name: &str) -> io::Result<Link> {
 /// Asks for an interface by its number. `ENODEV`: there is none.
 pub fn link_by_index(index: u32) -> io::Result<Link> {
     ask(&ifinfo(RTM_GETLINK, index))
+}
+
+/// All interfaces of this network namespace.
+pub fn links() -> Result<Vec<Link>, Refusal> {
+    let objects = Netlink::route()?.dump(&ifinfo(RTM_GETLINK, 0))?;
+    Ok(objects.iter().map(|object| Link::read(object)).collect())
 }
 
 fn ask(message: &Message) -> io::Result<Link> {
@@ -166,6 +216,37 @@ mod tests {
             let error = link_by_name(name).expect_err("not there");
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
         }
+    }
+
+    #[test]
+    fn interfaces_name_what_they_stand_on_and_no_piece_panics() {
+        let vlan = |data: Message| {
+            data.with(IFLA_VLAN_ID, &7_u16.to_ne_bytes())
+                .with(IFLA_VLAN_PROTOCOL, &0x88a8_u16.to_be_bytes())
+                .with_nest(IFLA_VLAN_EGRESS_QOS, |map| map.with(1, &[0; 8]))
+        };
+        let of = |kind: &str, data: &dyn Fn(Message) -> Message| {
+            structure(16, 3, 1, 0).with_nest(IFLA_LINKINFO, |info| {
+                info.with_text(IFLA_INFO_KIND, kind.as_bytes()).with_nest(IFLA_INFO_DATA, data)
+            })
+        };
+        let read = |message: &Message| Link::read(&message.bytes(0, 0).expect("short").split_off(16));
+        let on = |message: Message, below: u32| message.with(IFLA_LINK, &below.to_ne_bytes());
+        let wan = on(of("vlan", &vlan), 2).with(IFLA_MASTER, &9_u32.to_ne_bytes());
+        let link = read(&wan);
+        assert_eq!((link.below, link.master, link.vlan_filtering), (Some(2), Some(9), None));
+        assert_eq!(link.vlan, Some(VlanDevice { id: 7, tpid: 0x88a8, egress_qos: true }));
+        let elsewhere = on(of("vlan", &vlan), 2).with(IFLA_LINK_NETNSID, &0_u32.to_ne_bytes());
+        assert_eq!(read(&elsewhere).below, None);
+        assert_eq!(read(&on(of("veth", &|data| data), 2)).below, None);
+        assert_eq!(read(&on(structure(16, 3, 1, 0), 3)).below, None);
+        let bridge = read(&of("bridge", &|data| data.with(IFLA_BR_VLAN_FILTERING, &[1])));
+        assert_eq!((bridge.vlan_filtering, bridge.vlan), (Some(true), None));
+        let body = wan.bytes(0, 0).expect("short").split_off(16);
+        for end in 0..body.len() {
+            Link::read(body.get(..end).expect("within"));
+        }
+        assert!(links().expect("a list").iter().any(|link| link.name == "lo" && link.below.is_none()));
     }
 
     #[test]

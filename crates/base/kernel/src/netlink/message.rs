@@ -53,16 +53,26 @@ impl Message {
     }
 
     pub(super) fn bytes(&self, flags: u16, sequence: u32) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(HEADER + self.body.len());
+        self.append(&mut bytes, flags, sequence)?;
+        Ok(bytes)
+    }
+
+    /// Writes the message behind others of a datagram.
+    pub(super) fn append(&self, datagram: &mut Vec<u8>, flags: u16, sequence: u32) -> io::Result<()> {
         let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "the request is too long");
         let length = u32::try_from(HEADER + self.body.len()).map_err(too_long)?;
-        let mut bytes = vec![0; HEADER];
-        let mut header = NetlinkBuffer::new(&mut bytes);
-        header.set_length(length);
-        header.set_message_type(self.kind);
-        header.set_flags(NLM_F_REQUEST | flags);
-        header.set_sequence_number(sequence);
-        bytes.extend_from_slice(&self.body);
-        Ok(bytes)
+        let mut header = [0; HEADER];
+        let mut fields = NetlinkBuffer::new(&mut header);
+        fields.set_length(length);
+        fields.set_message_type(self.kind);
+        fields.set_flags(NLM_F_REQUEST | flags);
+        fields.set_sequence_number(sequence);
+        // A message starts at a multiple of 4 (`NLMSG_ALIGN`).
+        datagram.resize(datagram.len().next_multiple_of(4), 0);
+        datagram.extend_from_slice(&header);
+        datagram.extend_from_slice(&self.body);
+        Ok(())
     }
 }
 

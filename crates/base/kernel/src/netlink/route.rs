@@ -1,6 +1,6 @@
 //! Routes through interfaces without a next hop.
 
-use super::address::{address_bytes, family};
+use super::address::{address_bytes, family, read_address};
 use super::{Attributes, Message, Netlink, Refusal, add, get, set};
 use libc::{
     RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PRIORITY,
@@ -13,7 +13,7 @@ use wire::IpVersion;
 /// Answers that are read of a list of routes. The kernel names default routes early.
 const MOST_DATAGRAMS: usize = 64;
 /// Bytes of `struct rtmsg`.
-const RTMSG: usize = 12;
+pub(super) const RTMSG: usize = 12;
 
 /// A route through an interface, which goes with the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +82,7 @@ fn read_default(body: &[u8]) -> Option<(u32, Gateway)> {
         return None;
     }
     let attributes = Attributes::new(rest);
-    let address = attributes.get(RTA_GATEWAY).and_then(|address| {
-        let four = <[u8; 4]>::try_from(address).map(IpAddr::from);
-        four.or_else(|_| <[u8; 16]>::try_from(address).map(IpAddr::from)).ok()
-    });
+    let address = attributes.get(RTA_GATEWAY).and_then(read_address);
     let interface = attributes.u32(RTA_OIF).unwrap_or_default();
     Some((attributes.u32(RTA_PRIORITY).unwrap_or_default(), Gateway { address, interface }))
 }

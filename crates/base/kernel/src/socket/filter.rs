@@ -77,6 +77,16 @@ pub const fn all_or_none(all: bool) -> [Instruction; 1] {
     [Instruction { code: RETURN, jt: 0, jf: 0, k: if all { u32::MAX } else { 0 } }]
 }
 
+/// A program for netlink sockets: refuses messages whose header names this port as the source (`nlmsg_pid` in `struct nlmsghdr`).
+pub fn netlink_source_is_not(port: u32) -> Vec<Instruction> {
+    const SOURCE: u32 = 12;
+    let mut program = Program::default();
+    program.push(LOAD_WORD, SOURCE);
+    // A program loads in network byte order; the header is in the machine's.
+    program.equals(u32::from_be_bytes(port.to_ne_bytes()), To::Refuse, To::Accept);
+    program.finish()
+}
+
 impl Program {
     /// A program that refuses frames which this machine sends.
     pub fn received() -> Program {

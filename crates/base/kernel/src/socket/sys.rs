@@ -80,7 +80,7 @@ pub(super) fn get_some<T: Plain>(
 }
 
 /// Lets only frames reach a socket that a program accepts.
-pub(super) fn set_filter(socket: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
+pub(crate) fn set_filter(socket: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
     let length =
         libc::c_ushort::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };

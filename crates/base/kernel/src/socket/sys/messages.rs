@@ -77,6 +77,12 @@ impl Message<'_> {
         matches!(self.name[KIND], libc::PACKET_OUTGOING | libc::PACKET_LOOPBACK)
     }
 
+    /// The port of the netlink socket that sent it (`nl_pid` in `struct sockaddr_nl`); 0: the kernel.
+    pub fn netlink_port(&self) -> u32 {
+        let [_, _, _, _, port @ .., _, _, _, _] = self.name.first_chunk::<12>().unwrap_or(&[0xff; 12]);
+        u32::from_ne_bytes(*port)
+    }
+
     /// Whether a datagram came over IPv6, and not over IPv4 (RFC 4291 section 2.5.5.2).
     #[inline]
     pub fn is_ipv6(&self) -> bool {
