@@ -28,7 +28,7 @@ impl Connection {
                     }
                     Err(error) => return Err(failed(error)),
                 },
-                Change::Link(_) | Change::LinkRemoved(_) => continue,
+                _ => continue,
             };
             let before = std::mem::replace(&mut self.parent, now);
             self.compare(&before, report)?;

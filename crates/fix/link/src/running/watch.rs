@@ -48,7 +48,6 @@ impl Watch {
             Change::LinkRemoved(index) if index == self.interface => {
                 seen.ended = Some(Ended::InterfaceDeleted)
             }
-            Change::Link(_) | Change::LinkRemoved(_) => {}
             Change::Lost => {
                 for index in [self.interface, self.parent.index] {
                     let change = match netlink::link_by_index(index) {
@@ -61,6 +60,7 @@ impl Watch {
                     self.take(change, seen)?;
                 }
             }
+            _ => {}
         }
         Ok(())
     }
