@@ -6,11 +6,14 @@
 #ifndef RXLANE_KERNEL_H
 #define RXLANE_KERNEL_H
 
+#include "action.h"
 #include "types.h"
 
 /* enum bpf_map_type */
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_DEVMAP 14
 #define BPF_MAP_TYPE_CPUMAP 16
 
 /* The context of an XDP program. Its first two words become pointers when they are loaded. */
@@ -23,14 +26,6 @@ struct xdp_md {
 	u32 egress_ifindex;
 };
 
-enum xdp_action {
-	XDP_ABORTED,
-	XDP_DROP,
-	XDP_PASS,
-	XDP_TX,
-	XDP_REDIRECT,
-};
-
 /* The value of a BPF_MAP_TYPE_CPUMAP as user space writes it. */
 struct bpf_cpumap_val {
 	u32 qsize;
@@ -40,7 +35,11 @@ struct bpf_cpumap_val {
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int octets) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int octets) = (void *)65;
+/* Linux 5.11 */
+static u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
 /* Linux 5.18 */
 static u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 /* Linux 5.19 */
@@ -57,7 +56,16 @@ static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32
 		value_type *value; \
 	} name SECTION(".maps")
 
-/* One load or store, neither torn nor left out nor repeated. */
-#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
+/* enum bpf_map_flags: an entry takes memory when it is made, and not with the map. */
+#define BPF_F_NO_PREALLOC 1
+
+#define MAP_WITHOUT_MEMORY(name, map_type, entries, key_type, value_type) \
+	struct { \
+		int (*type)[map_type]; \
+		int (*max_entries)[entries]; \
+		int (*map_flags)[BPF_F_NO_PREALLOC]; \
+		key_type *key; \
+		value_type *value; \
+	} name SECTION(".maps")
 
 #endif

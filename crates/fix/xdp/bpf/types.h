@@ -131,6 +131,15 @@ INLINE int is_extension(struct ip_protocol protocol)
 		loaded_; \
 	})
 #endif
+#ifdef __bpf__
+#define STORE(type, place, value) (*(type *)(place) = (value))
+#else
+#define STORE(type, place, value) \
+	({ \
+		type stored_ = (value); \
+		__builtin_memcpy((place), &stored_, sizeof(stored_)); \
+	})
+#endif
 
 INLINE u16 load_be16(const u8 *place)
 {
@@ -152,5 +161,8 @@ INLINE struct ppp_protocol load_ppp_protocol(const u8 *place)
 {
 	return (struct ppp_protocol){ LOAD(u16, place) };
 }
+
+/* One load or store, neither torn nor left out nor repeated. */
+#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
 
 #endif

@@ -62,6 +62,12 @@ pub enum Error {
     /// The program is off the interface, but something could not be removed.
     #[error("the program of `rxlane {family}` is off {interface}, but {} could not be removed: {source}", what.display())]
     Remains { family: Family, interface: String, what: PathBuf, source: io::Error },
+    /// As many flows are installed as may be; nothing was changed.
+    #[error("no space: more flows than {flows}")]
+    NoSpace {
+        /// Most flows of either IP version.
+        flows: u32,
+    },
     /// The kernel refused something that nothing above explains.
     #[error("cannot {doing}: {source}")]
     System { doing: String, source: io::Error },

@@ -51,6 +51,8 @@ mod error;
 mod family;
 mod features;
 mod foreign;
+pub mod forward;
+pub mod forward_layout;
 pub mod hash;
 mod interface;
 pub mod layout;

@@ -46,7 +46,7 @@ pub(crate) fn load<'l>(
     load_program(name, &mut loaded)
 }
 
-fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<OwnedFd, Error> {
+pub(crate) fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<OwnedFd, Error> {
     let defect = |problem: String| Error::Object { program: name, problem };
     let program = loaded.program_mut(name).ok_or_else(|| defect("it has no such program".to_owned()))?;
     let program: &mut Xdp = program.try_into().map_err(|error: ProgramError| defect(error.to_string()))?;
@@ -77,7 +77,7 @@ fn rejected(name: &str, error: io::Error, log: &str) -> Error {
     ))
 }
 
-fn not_loaded(name: &'static str, error: EbpfError) -> Error {
+pub(crate) fn not_loaded(name: &'static str, error: EbpfError) -> Error {
     if let EbpfError::MapError(MapError::CreateError { name: map, io_error, .. }) = error {
         return refused(format!("make the map {map}"), io_error);
     }

@@ -9,6 +9,7 @@ static ARRIVE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive.o"
 static STEER_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer_nofrags.o"));
 static ARRIVE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
 static ENVELOPE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope.o"));
+static FASTPATH_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/fastpath.o"));
 static ENVELOPE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope_nofrags.o"));
 
 /// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
@@ -23,3 +24,5 @@ pub static ARRIVE_NOFRAGS: &[u8] = &ARRIVE_NOFRAGS_BYTES.0;
 pub static ENVELOPE: &[u8] = &ENVELOPE_BYTES.0;
 /// Program `envelope`, section `xdp`, for older kernels: frames in one buffer.
 pub static ENVELOPE_NOFRAGS: &[u8] = &ENVELOPE_NOFRAGS_BYTES.0;
+/// Program `fastpath`, section `xdp`: frames in one buffer. Linux 5.12.
+pub static FASTPATH: &[u8] = &FASTPATH_BYTES.0;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* Maps of forwarding. `src/forward_layout.rs` says the same in Rust, with the meaning of every field. */
+#ifndef RXLANE_FORWARD_LAYOUT_H
+#define RXLANE_FORWARD_LAYOUT_H
+
+#include "types.h"
+
+/* Octets of headers before an IP packet: MAC addresses and EtherType, two tags, PPPoE with PPP. */
+#define NEXT_HEADER_MOST 30
+#define PASS_PLACES 32
+#define PORTS_MOST 64
+#define LIMITS 4
+/* A daemon that has not been heard of for longer is taken for dead. */
+#define HEARTBEAT_MOST_NS 2000000000ULL
+
+enum pass {
+	PASS_NO_ENTRY,
+	PASS_STALE,
+	PASS_DAEMON_SILENT,
+	PASS_NOT_ADDRESSED,
+	PASS_NO_NEXT_HOP,
+	PASS_TOO_LONG,
+	PASS_FRAGMENT,
+	PASS_IP_OPTIONS,
+	PASS_OTHER_PROTOCOL,
+	PASS_TTL,
+	PASS_TCP_FLAGS,
+	PASS_CONTROL,
+	PASS_PPPOE,
+	PASS_NOT_IP,
+	PASS_MALFORMED,
+	PASS_CHECKSUM,
+	PASS_NO_ROOM,
+};
+
+#define FLOW_TRANSLATED 1
+#define FLOW_VERIFIED 2
+
+struct key {
+	u32 port;
+	u32 outer, inner;
+	u16 session;
+	u8 peer[6];
+	u32 ports;
+	u32 protocol;
+	/* Source, then destination: four words each of IPv6, one each of IPv4, whose keys end there. */
+	u32 addresses[8];
+};
+
+#define KEY_IPV4_LENGTH (sizeof(struct key) - 6 * sizeof(u32))
+
+/* For the type of a map; the same as the beginning of a key. */
+struct key_ipv4 {
+	u8 octets[KEY_IPV4_LENGTH];
+};
+
+struct flow {
+	u64 packets, octets;
+	u64 used_ns;
+	u32 next_hop;
+	u32 generation;
+	u8 own[6];
+	u8 flags;
+	u8 limit;
+	u32 source, destination;
+	u32 ports;
+	u16 ip_delta, transport_delta;
+};
+
+struct next_hop {
+	u32 port;
+	u16 largest;
+	u8 length;
+	u8 is_pppoe;
+	u8 header[NEXT_HEADER_MOST + 2];
+};
+
+struct alive {
+	u64 heartbeat_ns;
+	u32 generation;
+	u32 spare;
+};
+
+struct limit {
+	u64 full_ns;
+	u64 ns_per_octet_16;
+	u64 burst_ns;
+};
+
+struct forward_counts {
+	u64 fast, fast_octets;
+	u64 limited;
+	u64 passed[PASS_PLACES];
+};
+
+#endif

@@ -1,0 +1,313 @@
+//! The program and its maps in the kernel.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::maps::xdp::XdpMapError;
+use aya::maps::{Array, DevMap, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::programs::{TestRun, TestRunOptions, Xdp};
+use aya::{Ebpf, EbpfLoader};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::Error;
+use crate::forward::{Flow, Key, NextHop, Used};
+use crate::forward_layout::{
+    Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, Pass, map,
+};
+use crate::interface::{Interface, Mode, namespace};
+use crate::link::create_link;
+use crate::load::{load_program, not_loaded};
+use crate::object;
+use crate::permission::{bpf_can_be_used, refused};
+
+const PROGRAM: &str = "fastpath";
+/// `BPF_NOEXIST` and `BPF_EXIST` of bpf(2) are not used: an entry is written whether it is there or not.
+const ANY: u64 = 0;
+const FLOW_LENGTH: usize = size_of::<FlowValue>();
+const COUNTS_LENGTH: usize = size_of::<ForwardCounts>();
+/// A bucket is no smaller: the program reads a clock that goes on at the kernel's tick, which takes up to 10 ms.
+const BURST_LEAST_NS: u64 = 10_000_000;
+
+/// The program of the fast path, loaded, with its maps; they end with this. Ports end by themselves ([`Port`]), and while
+/// one lives its program does, too.
+pub struct Forwarding {
+    ipv4: HashMap<MapData, [u8; KEY_IPV4_LENGTH], [u8; FLOW_LENGTH]>,
+    ipv6: HashMap<MapData, [u8; KEY_LENGTH], [u8; FLOW_LENGTH]>,
+    next_hops: Array<MapData, [u8; size_of::<NextHopValue>()]>,
+    ports: DevMap<MapData>,
+    alive: Array<MapData, [u8; size_of::<Alive>()]>,
+    limits: Array<MapData, [u8; size_of::<Limit>()]>,
+    counts: PerCpuArray<MapData, [u8; COUNTS_LENGTH]>,
+    program: OwnedFd,
+    /// Holds the program for [`Forwarding::run`].
+    ebpf: Ebpf,
+    /// Most flows of either IP version.
+    flows: u32,
+}
+
+/// A port on which the program runs, until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct Port {
+    interface: Interface,
+    _link: OwnedFd,
+}
+
+impl Port {
+    /// The interface, by the name that it had when it was attached.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+}
+
+/// What the program did since it was loaded, summed over all CPUs and ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets forwarded.
+    pub fast: u64,
+    /// Bytes of their IP packets.
+    pub fast_bytes: u64,
+    /// Packets dropped by a rate limit.
+    pub limited: u64,
+    /// Frames left to the kernel, in the order of [`Pass::ALL`].
+    pub passed: [u64; Pass::ALL.len()],
+}
+
+impl Forwarding {
+    /// Loads the program, with space for so many flows of IPv4 and as many of IPv6, and so many next hops. Nothing is
+    /// forwarded before the first [`beat`](Forwarding::beat). Linux 5.12.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
+    pub fn load(flows: u32, next_hops: u32) -> Result<Forwarding, Error> {
+        bpf_can_be_used()?;
+        let mut loader = EbpfLoader::new();
+        // The program does not read the kernel's types.
+        loader.btf(None);
+        for name in [map::FLOWS_IPV4, map::FLOWS_IPV6] {
+            loader.map_max_entries(name, flows);
+        }
+        loader.map_max_entries(map::NEXT_HOPS, next_hops);
+        let mut ebpf = loader.load(object::FASTPATH).map_err(|error| not_loaded(PROGRAM, error))?;
+        let program = load_program(PROGRAM, &mut ebpf)?;
+        Ok(Forwarding {
+            ipv4: take(&mut ebpf, map::FLOWS_IPV4)?,
+            ipv6: take(&mut ebpf, map::FLOWS_IPV6)?,
+            next_hops: take(&mut ebpf, map::NEXT_HOPS)?,
+            ports: take(&mut ebpf, map::PORTS)?,
+            alive: take(&mut ebpf, map::ALIVE)?,
+            limits: take(&mut ebpf, map::RATE_LIMITS)?,
+            counts: take(&mut ebpf, map::FORWARDED)?,
+            program,
+            ebpf,
+            flows,
+        })
+    }
+
+    /// Puts the program on an interface of the calling thread's network namespace, until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Attached`] and [`Error::Foreign`] where it has a program already; [`Error::NoInterface`],
+    /// [`Error::NotPermitted`], [`Error::Lacks`] in the words of the driver, [`Error::Plan`] in another namespace.
+    pub fn attach(&self, interface: &Interface, mode: Mode) -> Result<Port, Error> {
+        if interface.namespace != namespace()? {
+            let problem = format!("{} is in another network namespace than this thread", interface.name);
+            return Err(Error::Plan(problem));
+        }
+        interface.is_free()?;
+        let link = create_link(interface, mode, self.program.as_fd())?;
+        Ok(Port { interface: interface.clone(), _link: link })
+    }
+
+    /// The interface by which packets leave for a place in the map of ports, by its index in the calling thread's network
+    /// namespace; `None`: none. An interface that is removed leaves the map.
+    pub fn set_port(&mut self, place: u32, interface: Option<u32>) -> Result<(), Error> {
+        // The kernel takes index 0 for none (__dev_map_alloc_node's caller dev_map_update_elem in kernel/bpf/devmap.c).
+        self.ports.set(place, interface.unwrap_or_default(), None, ANY).map_err(|error| match error {
+            XdpMapError::MapError(error) => map_error("set a port", error),
+            XdpMapError::ChainedProgramNotSupported => defect(&error.to_string()),
+        })
+    }
+
+    /// The daemon lives now, and flows of this generation are valid. Due well within
+    /// [`HEARTBEAT_MOST_NS`](crate::forward_layout::HEARTBEAT_MOST_NS).
+    pub fn beat(&mut self, generation: u32) -> Result<(), Error> {
+        self.beat_at(generation, now_ns())
+    }
+
+    /// As [`beat`](Forwarding::beat), at another time. For tests.
+    #[doc(hidden)]
+    pub fn beat_at(&mut self, generation: u32, heartbeat_ns: u64) -> Result<(), Error> {
+        let alive = Alive { heartbeat_ns, generation, spare: 0 };
+        self.alive.set(0, alive.bytes(), ANY).map_err(|error| map_error("write the heartbeat", error))
+    }
+
+    /// A next hop; `None`: packets of flows that lead there go to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plan`] for an inner tag without an outer one; [`Error::System`] beyond the last place.
+    pub fn set_next_hop(&mut self, place: u32, next: Option<&NextHop>) -> Result<(), Error> {
+        let value = next.map_or_else(|| Ok(NextHopValue::default()), NextHop::value)?;
+        self.next_hops.set(place, value.bytes(), ANY).map_err(|error| map_error("set a next hop", error))
+    }
+
+    /// Installs a flow that has forwarded nothing, in the place of what has its key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSpace`] where there are as many flows as may be; [`Error::Plan`] as [`Key::value`] and [`Flow::value`]
+    /// say; [`Error::System`].
+    pub fn insert(&mut self, key: &Key, flow: &Flow) -> Result<(), Error> {
+        self.write(key, &flow.value(key)?)
+    }
+
+    /// Installs a flow in the place of what has its key, and keeps that one's packets, bytes and time; those of packets
+    /// that are forwarded in this moment are lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Forwarding::insert).
+    pub fn renew(&mut self, key: &Key, flow: &Flow) -> Result<(), Error> {
+        let Used { packets, bytes, used_ns } = self.used(key)?.unwrap_or_default();
+        self.write(key, &FlowValue { packets, octets: bytes, used_ns, ..flow.value(key)? })
+    }
+
+    fn write(&mut self, key: &Key, flow: &FlowValue) -> Result<(), Error> {
+        let (bytes, value) = (key.value()?.bytes(), flow.bytes());
+        let written = match bytes.first_chunk().filter(|_| !key.is_ipv6()) {
+            Some(ipv4) => self.ipv4.insert(ipv4, value, ANY),
+            None => self.ipv6.insert(bytes, value, ANY),
+        };
+        written.map_err(|error| match &error {
+            MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::E2BIG) => {
+                Error::NoSpace { flows: self.flows }
+            }
+            _ => map_error("install a flow", error),
+        })
+    }
+
+    /// Removes a flow. `false`: there was none.
+    pub fn remove(&mut self, key: &Key) -> Result<bool, Error> {
+        let bytes = key.value()?.bytes();
+        let removed = match bytes.first_chunk().filter(|_| !key.is_ipv6()) {
+            Some(ipv4) => self.ipv4.remove(ipv4),
+            None => self.ipv6.remove(&bytes),
+        };
+        found(removed).map(|removed| removed.is_some()).map_err(|error| map_error("remove a flow", error))
+    }
+
+    /// What a flow forwarded since it was inserted. `None`: there is none.
+    pub fn used(&self, key: &Key) -> Result<Option<Used>, Error> {
+        let bytes = key.value()?.bytes();
+        let value = match bytes.first_chunk().filter(|_| !key.is_ipv6()) {
+            Some(ipv4) => self.ipv4.get(ipv4, ANY),
+            None => self.ipv6.get(&bytes, ANY),
+        };
+        let value = found(value).map_err(|error| map_error("read a flow", error))?;
+        Ok(value.map(|value| {
+            let mut words = value.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+            let mut word = || words.next().unwrap_or_default();
+            Used { packets: word(), bytes: word(), used_ns: word() }
+        }))
+    }
+
+    /// A rate limit, whose bucket is full then: `bits_per_second` of IP packets, and at most `burst_bytes` at once, but
+    /// never less than 10 ms of that rate, since the clock that the program reads stands still for as long.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plan`] for place 0, places from [`LIMITS`] on, and a rate of 0.
+    pub fn set_limit(&mut self, place: u8, bits_per_second: u64, burst_bytes: u64) -> Result<(), Error> {
+        if !(1..LIMITS).contains(&place) || bits_per_second == 0 {
+            return Err(Error::Plan(format!(
+                "{bits_per_second} bit/s at place {place}: there are places 1 to {}, and rates of 1 bit/s and more",
+                LIMITS - 1
+            )));
+        }
+        let ns = |bytes: u64, shift: u32| -> u64 {
+            let ns = (u128::from(bytes) * 8_000_000_000 << shift) / u128::from(bits_per_second);
+            // Twice that is no overflow, nor are 65,535 bytes of it.
+            ns.min(1 << 47) as u64
+        };
+        let burst_ns = ns(burst_bytes, 0).max(BURST_LEAST_NS);
+        let limit = Limit { full_ns: 0, ns_per_octet_16: ns(1, 16), burst_ns };
+        let set = self.limits.set(u32::from(place), limit.bytes(), ANY);
+        set.map_err(|error| map_error("set a rate limit", error))
+    }
+
+    /// What the program did.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        let values = self.counts.get(&0, ANY).map_err(|error| map_error("read the counters", error))?;
+        let mut counts = Counts::default();
+        for value in values.iter() {
+            let mut words = value.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+            let mut add = |sum: &mut u64| *sum = sum.wrapping_add(words.next().unwrap_or_default());
+            add(&mut counts.fast);
+            add(&mut counts.fast_bytes);
+            add(&mut counts.limited);
+            counts.passed.iter_mut().for_each(add);
+        }
+        Ok(counts)
+    }
+
+    /// Runs the program on a frame (`BPF_PROG_TEST_RUN`) that arrives by an interface of the calling thread's network
+    /// namespace: the action (`enum xdp_action`), and the frame as it leaves. For tests: nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`], `EINVAL` for a frame below 14 bytes or above about 3,500.
+    #[doc(hidden)]
+    pub fn run(&self, frame: &[u8], interface: u32) -> Result<(u32, Vec<u8>), Error> {
+        let program = self.ebpf.program(PROGRAM).and_then(|program| <&Xdp>::try_from(program).ok());
+        let program = program.ok_or_else(|| defect("it is not loaded"))?;
+        // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
+        let context = [0, frame.len() as u32, 0, interface, 0, 0].map(u32::to_ne_bytes);
+        let mut out = vec![0; frame.len() + 256];
+        let mut options = TestRunOptions::new();
+        options.data_in = Some(frame);
+        options.data_out = Some(&mut out);
+        options.ctx_in = Some(context.as_flattened());
+        let result = program.test_run(options).map_err(|error| Error::System {
+            doing: format!("run the program `{PROGRAM}`"),
+            source: io::Error::other(error),
+        })?;
+        out.truncate(result.data_size_out as usize);
+        Ok((result.return_value, out))
+    }
+}
+
+/// Takes a map out of what was loaded.
+fn take<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &str) -> Result<T, Error> {
+    let taken = ebpf.take_map(name).ok_or_else(|| defect(&format!("it has no map {name}")))?;
+    T::try_from(taken).map_err(|error| defect(&format!("{name}: {error}")))
+}
+
+/// An element; `None`: there is none.
+fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(MapError::SyscallError(call)) if call.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn defect(problem: &str) -> Error {
+    Error::Object { program: PROGRAM, problem: problem.to_owned() }
+}
+
+fn map_error(doing: &str, error: MapError) -> Error {
+    let source = match error {
+        MapError::SyscallError(call) => call.io_error,
+        other => io::Error::new(io::ErrorKind::InvalidInput, other),
+    };
+    refused(doing.to_owned(), source)
+}
+
+/// The monotonic clock in nanoseconds.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}
