@@ -6,7 +6,7 @@ mod events;
 #[cfg(test)]
 mod live_tests;
 
-pub use change::{Keep, Update, remove};
+pub use change::{Keep, Key, Update, remove};
 pub use events::{ConnectionChange, ConnectionEvents};
 
 use super::{HEADER, request};
@@ -62,7 +62,7 @@ const HW_OFFLOAD: u32 = 1 << 15;
 pub struct Connection<'a>(Attributes<'a>);
 
 /// One direction of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Direction {
     /// Where its packets come from.
     pub source: IpAddr,

@@ -27,7 +27,7 @@ pub enum ConnectionChange {
 /// A socket to which the kernel sends every change of connections in its network namespace, ready to be polled.
 ///
 /// What a message of a change has: both directions, zone, status, timeout and mark, and of the rest what changed
-/// ([`Connection::tcp_state`], [`Connection::has_helper`]); that of an end has directions, zone and status.
+/// ([`Connection::tcp_state`], [`Connection::has_helper`]); that of an end has directions, zone and status. [`Keep::query`] has all.
 ///
 /// With `net.netfilter.nf_conntrack_events` at 2, the default since Linux 5.19, connections that began before anybody listened send
 /// nothing, not even at their end (`nf_ct_ecache_ext_add()` in net/netfilter/nf_conntrack_ecache.c).

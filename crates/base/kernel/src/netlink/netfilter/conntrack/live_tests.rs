@@ -1,8 +1,8 @@
 //! With the kernel, in namespaces: connections that netlink made, and one of packets that a router translates.
 
 use super::{
-    Connection, ConnectionChange, ConnectionEvents, Direction, Keep, NEW, PROTOINFO, STATE, SUBSYSTEM, TCP,
-    TIMEOUT, TUPLE_ORIG, TUPLE_REPLY, Update, ZONE, each, remove,
+    Connection, ConnectionChange, ConnectionEvents, Direction, Keep, Key, NEW, PROTOINFO, STATE, SUBSYSTEM,
+    TCP, TIMEOUT, TUPLE_ORIG, TUPLE_REPLY, Update, ZONE, each, remove,
 };
 use crate::netlink::Netlink;
 use crate::netlink::address::family;
@@ -125,6 +125,14 @@ fn connections_are_kept_alive_and_liberal_by_their_key() {
         let question = |key| Update { timeout: None, liberal: false, ..update(key) };
         assert_eq!(keep.update(&keys.map(question)).expect("there"), 4);
         assert_eq!(keep.update(&[]).expect("none"), 0);
+        let mut ended = Vec::new();
+        keep.update_each(&chosen.map(question), |place| ended.push(place)).expect("there");
+        assert_eq!(ended, [3]);
+        let chosen = chosen.map(|(original, protocol, zone)| Key { original, protocol, zone });
+        let mut found = Vec::new();
+        keep.query(&chosen, |place, connection| found.push((place, Seen::of(&connection)))).expect("there");
+        assert_eq!(found.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(found.iter().all(|(place, seen)| seen.is(&keys[[0, 2, 3][*place]])), "{found:?}");
     });
 }
 
