@@ -31,7 +31,7 @@ pub struct Lookup {
     pub input: Option<u32>,
     /// Its mark; 0: none.
     pub mark: u32,
-    /// IP protocol number, for rules that look at it: TCP, UDP or ICMP, others are refused. Linux 4.18; earlier kernels have no
+    /// IP protocol number, for rules that match it: TCP, UDP or ICMP, others are refused. Linux 4.18; earlier kernels have no
     /// such rules.
     pub protocol: Option<u8>,
     /// Ports, source and destination; only with a protocol.
@@ -219,5 +219,47 @@ mod tests {
             assert_eq!(read(5).map(|found| found.kind), Ok(libc::RTN_LOCAL));
             assert_eq!(read(6), Err(Some(libc::ENODEV)));
         }
+    }
+
+    #[test]
+    fn the_way_of_ipv6_and_of_ipv4_over_ipv6_is_named() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        let has_ipv6 = namespace.inside(|| {
+            let switch = |scope| format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+            ["all", "default"].iter().try_for_each(|scope| std::fs::write(switch(scope), "0"))
+        });
+        let missing = |error| testkit::Missing(format!("IPv6: {error}"));
+        let Some(()) = require("ipv6", has_ipv6.map_err(missing)) else { return };
+        namespace.veth(&Veth::pair("lan0", "wan0")).expect("a pair");
+        for arguments in [
+            "address add 2001:db8:7::1/64 dev lan0 nodad",
+            "address add 2001:db8:8::1/64 dev wan0 nodad",
+            "route add default via 2001:db8:8::2",
+            "route add 2001:db8:66::/48 via fe80::66 dev wan0 mtu 1480",
+            "address add 10.7.0.1/24 dev lan0",
+            "route add 10.66.0.0/16 via inet6 fe80::66 dev wan0",
+        ] {
+            namespace.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect(arguments);
+        }
+        namespace.run("sysctl", &["-qw", "net.ipv6.conf.all.forwarding=1"]).expect("forwarding");
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let found = namespace.inside(|| {
+            let [lan, wan] =
+                ["lan0", "wan0"].map(|name| super::super::link_by_name(name).expect("there").index);
+            let forwarded = |to| Lookup {
+                source: Some(address("2001:db8:7::44")),
+                input: Some(lan),
+                ..Lookup::to(address(to))
+            };
+            let lookups =
+                [forwarded("2001:db8:99::1"), forwarded("2001:db8:66::1"), Lookup::to(address("10.66.0.1"))];
+            let mut routes = Routes::open().expect("a socket");
+            let found = routes.find_all(&lookups).into_iter().map(|found| found.expect("a way"));
+            found.inspect(|found| assert_eq!(found.interface, wan)).collect::<Vec<_>>()
+        });
+        let ways: Vec<_> = found.iter().map(|found| (found.gateway, found.mtu)).collect();
+        let expected = [("2001:db8:8::2", None), ("fe80::66", Some(1480)), ("fe80::66", None)];
+        assert_eq!(ways, expected.map(|(gateway, mtu)| (Some(address(gateway)), mtu)));
     }
 }

@@ -124,7 +124,7 @@ fn ndmsg(family: u8, interface: u32, flags: u8) -> [u8; NDMSG] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::link_by_name;
+    use crate::netlink::{link_by_name, links};
     use testkit::netns::{Namespace, Veth, addressed_pair, probe};
     use testkit::{require, wait_for};
 
@@ -201,6 +201,10 @@ mod tests {
         });
         let station = MacAddress([2, 0, 0, 0, 0, 0x77]);
         let frame = [&[0xff; 6][..], &station.0, &[0x88, 0xb5], &[0; 46]].concat();
+        let links = namespace.inside(|| links().expect("a list"));
+        let of = |index: u32| links.iter().find(|link| link.index == index).expect("listed");
+        assert_eq!((of(port).master, of(port).below, of(port).vlan_filtering), (Some(bridge), None, None));
+        assert_eq!((of(bridge).master, of(bridge).vlan_filtering), (None, Some(false)));
         let learned = wait_for("a frame through the bridge", || {
             namespace.send("host0", [&frame]).expect("sent");
             let all = namespace.inside(|| bridge_entries().expect("a list"));

@@ -1,4 +1,4 @@
-//! Policy routing: which table is looked up for which packets (`include/uapi/linux/fib_rules.h`).
+//! Policy routing: the table of a packet (`include/uapi/linux/fib_rules.h`).
 
 use super::{Attributes, Message, Netlink, Refusal};
 use libc::RTM_GETRULE;
@@ -29,9 +29,9 @@ pub struct Rule {
     pub mark: Option<(u32, u32)>,
     /// Name of the interface that the packet has to arrive on; `lo`: this machine sends it.
     pub input: Option<String>,
-    /// Whether it looks at the source address.
+    /// Whether the source address decides, too.
     pub has_source: bool,
-    /// Whether it looks at the IP protocol or at ports (Linux 4.17).
+    /// Whether the IP protocol or ports decide, too (Linux 4.17).
     pub has_transport: bool,
     /// The table; 0: it names none.
     pub table: u32,

@@ -41,7 +41,7 @@ fn create(original: &Direction, protocol: u8, zone: u16) {
     netlink.set(&message, NLM_F_CREATE | NLM_F_EXCL).expect("a connection");
 }
 
-/// What is looked at of a connection.
+/// What is compared of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     original: Direction,
@@ -225,16 +225,16 @@ fn router() -> Option<[Namespace; 3]> {
 fn a_router_notifies_what_its_packets_began_with_both_directions() {
     let Some([station, router, server]) = router() else { return };
     let mut events = router.inside(|| ConnectionEvents::open(1 << 20).expect("a socket"));
-    let answering = server.inside(|| UdpSocket::bind("10.8.0.2:7000").expect("a socket"));
-    let asking = station.inside(|| UdpSocket::bind("10.7.0.2:6000").expect("a socket"));
-    for socket in [&answering, &asking] {
+    let server_socket = server.inside(|| UdpSocket::bind("10.8.0.2:7000").expect("a socket"));
+    let station_socket = station.inside(|| UdpSocket::bind("10.7.0.2:6000").expect("a socket"));
+    for socket in [&server_socket, &station_socket] {
         socket.set_read_timeout(Some(testkit::PATIENCE)).expect("a limit");
     }
     let mut bytes = [0; 8];
-    asking.send_to(b"there", "10.8.0.2:7000").expect("sent");
-    let (_, from) = answering.recv_from(&mut bytes).expect("received");
-    answering.send_to(b"back", from).expect("sent");
-    asking.recv(&mut bytes).expect("received");
+    station_socket.send_to(b"there", "10.8.0.2:7000").expect("sent");
+    let (_, from) = server_socket.recv_from(&mut bytes).expect("received");
+    server_socket.send_to(b"back", from).expect("sent");
+    station_socket.recv(&mut bytes).expect("received");
     let original = direction("10.7.0.2", "10.8.0.2", (6000, 7000));
     let reply =
         Direction { source: original.destination, destination: from.ip(), ports: Some((7000, from.port())) };
