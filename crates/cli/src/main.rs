@@ -13,6 +13,7 @@ mod demo;
 mod doctor_command;
 mod envelope_command;
 mod explain_command;
+mod fastpath_command;
 mod gen_command;
 mod generate;
 mod link_command;
@@ -66,6 +67,8 @@ enum Command {
     Envelope(envelope_command::EnvelopeArguments),
     /// Show where every frame of a capture, or of a sample of an interface, lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
+    /// Forward established connections in XDP, past the kernel: PPPoE, VLAN and NAT included.
+    Fastpath(fastpath_command::FastpathArguments),
     /// Write seeded traffic samples as captures.
     Gen(gen_command::GenArguments),
     /// Make network interfaces of VLAN, QinQ and PPPoE lines, without the kernel's modules for them.
@@ -113,6 +116,7 @@ impl Command {
             Command::Doctor(arguments) => arguments.run(out),
             Command::Envelope(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
+            Command::Fastpath(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
             Command::Link(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),

@@ -95,6 +95,7 @@ fn kind(error: &anyhow::Error) -> Option<ErrorKind> {
         steer::error::Error: steer::error::Error::kind,
         Worded: |error| error.0.kind(),
         envelope::Error: envelope::Error::kind,
+        fastpath::Error: fastpath::Error::kind,
         ControlError: |error| if error.is_negative() { ErrorKind::No } else { ErrorKind::Lacks },
         MemoryError: |_| ErrorKind::Lacks
     )

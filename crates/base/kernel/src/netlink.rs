@@ -45,7 +45,9 @@ pub use lookup::{Found, Lookup, Routes};
 pub use message::{Attributes, Message, until_zero};
 pub use neighbour::{BridgeEntry, Neighbour, bridge_entries, neighbours, refresh};
 pub use qdisc::{Qdisc, qdiscs};
-pub use route::{Gateway, Route, add_route, append_route, default_route, remove_route, route_of};
+pub use route::{
+    Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of,
+};
 pub use rule::{Rule, rules};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 

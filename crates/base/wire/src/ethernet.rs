@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Field, Layer, Rule};
 use core::fmt;
+use core::str::FromStr;
 
 /// An EtherType, host order (IANA "IEEE 802 Numbers").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +93,34 @@ impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// A text is no MAC address of six bytes in hexadecimal digits with colons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacAddressError;
+
+impl fmt::Display for MacAddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no MAC address such as 02:00:5e:00:00:01")
+    }
+}
+
+impl core::error::Error for MacAddressError {}
+
+impl FromStr for MacAddress {
+    type Err = MacAddressError;
+
+    fn from_str(text: &str) -> Result<MacAddress, MacAddressError> {
+        let mut parts = text.split(':').map(|part| {
+            let is_byte = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            is_byte.then(|| u8::from_str_radix(part, 16).ok()).flatten()
+        });
+        let mut bytes = [0; 6];
+        for byte in &mut bytes {
+            *byte = parts.next().flatten().ok_or(MacAddressError)?;
+        }
+        if parts.next().is_some() { Err(MacAddressError) } else { Ok(MacAddress(bytes)) }
     }
 }
 

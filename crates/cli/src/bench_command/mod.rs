@@ -17,6 +17,7 @@ use bench::scenario::{pppoe::Pppoe, steer::Steer, vlan::Vlan};
 use bench::udp::UdpError;
 use clap::builder::NonEmptyStringValueParser;
 use numbers::Cpus;
+pub use numbers::number;
 use rustix::io::Errno;
 use serde_json::Value;
 use service::memory;

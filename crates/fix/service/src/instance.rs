@@ -18,6 +18,8 @@ pub enum Kind {
     Steer,
     /// An envelope; by the name that the interface had when it was attached.
     Envelope,
+    /// The fast path of a network namespace, of which there is one.
+    Fastpath,
 }
 
 /// How long an answer may take.
@@ -34,6 +36,7 @@ impl Kind {
             Kind::Concentrator => "concentrator",
             Kind::Steer => "steer",
             Kind::Envelope => "envelope",
+            Kind::Fastpath => "fastpath",
         }
     }
 
@@ -53,6 +56,7 @@ impl Kind {
             Kind::Concentrator => "an access concentrator",
             Kind::Steer => "the steering daemon",
             Kind::Envelope => "an envelope",
+            Kind::Fastpath => "the fast path",
         }
     }
 
@@ -63,6 +67,7 @@ impl Kind {
             Kind::Session | Kind::Concentrator => "rxlane pppoe status",
             Kind::Steer => "rxlane steer status",
             Kind::Envelope => "rxlane envelope status",
+            Kind::Fastpath => "rxlane fastpath status",
         }
     }
 
@@ -82,6 +87,7 @@ impl Kind {
             Kind::Concentrator => "rxlane pppoe disconnect --concentrator",
             Kind::Steer => "rxlane steer down",
             Kind::Envelope => "rxlane envelope down",
+            Kind::Fastpath => "rxlane fastpath down",
         }
     }
 
@@ -96,6 +102,7 @@ impl Kind {
             }
             Kind::Steer => "the daemon of an interface that is steered",
             Kind::Envelope => "an envelope",
+            Kind::Fastpath => "the fast path of this network namespace",
         }
     }
 }
@@ -108,6 +115,7 @@ impl fmt::Display for Kind {
             Kind::Concentrator => "access concentrator on",
             Kind::Steer => "steering of",
             Kind::Envelope => "envelope of",
+            Kind::Fastpath => "fast path, process",
         })
     }
 }

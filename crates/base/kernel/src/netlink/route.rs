@@ -66,12 +66,28 @@ pub struct Gateway {
 
 /// The default route of the main table that has this metric; `None`: there is none, or it stands behind very many others.
 pub fn default_route(version: IpVersion, metric: u32) -> Result<Option<Gateway>, Refusal> {
+    Netlink::route()?.find(&every(version), MOST_DATAGRAMS, |route| {
+        read_default(route).filter(|(of, _)| *of == metric).map(|(_, gateway)| gateway)
+    })
+}
+
+/// The default routes of the main table, as far as they do not stand behind very many others.
+pub fn default_routes(version: IpVersion) -> Result<Vec<Gateway>, Refusal> {
+    let mut found = Vec::new();
+    let collect = |route: &[u8]| -> Option<()> {
+        found.extend(read_default(route).map(|(_, gateway)| gateway));
+        None
+    };
+    Netlink::route()?.find(&every(version), MOST_DATAGRAMS, collect)?;
+    Ok(found)
+}
+
+/// Asks for the routes of a version.
+fn every(version: IpVersion) -> Message {
     let family = if version == IpVersion::V4 { libc::AF_INET } else { libc::AF_INET6 };
     let mut structure = [0; RTMSG];
     structure[0] = family as u8;
-    Netlink::route()?.find(&Message::new(RTM_GETROUTE, &structure), MOST_DATAGRAMS, |route| {
-        read_default(route).filter(|(of, _)| *of == metric).map(|(_, gateway)| gateway)
-    })
+    Message::new(RTM_GETROUTE, &structure)
 }
 
 /// Metric and way of a default route of the main table.

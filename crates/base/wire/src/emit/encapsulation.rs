@@ -281,17 +281,6 @@ fn number(text: &str, limit: u32) -> Option<u32> {
     u32::from_str_radix(digits, radix).ok().filter(|value| plain && *value <= limit)
 }
 
-fn mac_address(text: &str) -> Option<MacAddress> {
-    let mut bytes = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut bytes {
-        let part =
-            parts.next().filter(|part| part.len() == 2 && part.bytes().all(|d| d.is_ascii_hexdigit()))?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(MacAddress(bytes))
-}
-
 impl FromStr for Encapsulation {
     type Err = EncapsulationError;
 
@@ -328,7 +317,7 @@ impl FromStr for Encapsulation {
 fn pppoe_word(value: Option<&str>) -> Result<Pppoe, EncapsulationError> {
     let Some(value) = value else { return Ok(Pppoe { session: None, peer: None }) };
     let (session, peer) = match value.split_once('@') {
-        Some((session, peer)) => (session, Some(mac_address(peer).ok_or(EncapsulationError::MacAddress)?)),
+        Some((session, peer)) => (session, Some(peer.parse().map_err(|_| EncapsulationError::MacAddress)?)),
         None => (value, None),
     };
     let session = number(session, 65534).filter(|id| *id > 0).ok_or(EncapsulationError::Session)?;

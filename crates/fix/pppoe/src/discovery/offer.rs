@@ -92,20 +92,8 @@ impl FromStr for Pin {
 
     /// Six bytes in hexadecimal with colons are a MAC address, everything else a name.
     fn from_str(text: &str) -> Result<Pin, Self::Err> {
-        Ok(mac(text).map_or_else(|| Pin::Name(text.as_bytes().to_vec()), Pin::Mac))
+        Ok(text.parse().map_or_else(|_| Pin::Name(text.as_bytes().to_vec()), Pin::Mac))
     }
-}
-
-fn mac(text: &str) -> Option<MacAddress> {
-    let mut bytes = text.split(':').map(|byte| {
-        let is_hex = byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_hex.then(|| u8::from_str_radix(byte, 16).ok()).flatten()
-    });
-    let mut address = [0; 6];
-    for place in &mut address {
-        *place = bytes.next()??;
-    }
-    bytes.next().is_none().then_some(MacAddress(address))
 }
 
 impl fmt::Display for Pin {

@@ -1,0 +1,64 @@
+//! `rxlane fastpath flows`.
+
+use crate::arguments::StateArguments;
+use crate::output::{CommandResult, Outcome, Output};
+use fastpath::NAME;
+use fastpath::status::{FLOWS, FlowRow};
+use format::{Table, duration, printable, size, thousands};
+use serde::Deserialize;
+use serde_json::json;
+use service::Kind;
+use std::io::Write;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 it is up, 1 there is none, its process was killed, or does not answer, 3 it requires root.")]
+pub struct FlowsArguments {
+    /// Print JSON (schema rxlane.fastpath-flows/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    flows: Vec<FlowRow>,
+    all: u64,
+}
+
+impl FlowsArguments {
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let Listed { flows, all } = self.state.instances(Kind::Fastpath)?.ask(NAME, "flows")?;
+        if self.json {
+            out.json_of(FLOWS, &json!({"flows": flows, "all": all}))?;
+            return Ok(Outcome::Success);
+        }
+        if flows.is_empty() {
+            writeln!(out, "No connection is in the fast path.")?;
+            return Ok(Outcome::Success);
+        }
+        let rows = flows.iter().map(|row| {
+            let away = match row.translated {
+                Some((source, destination)) if source == row.source => format!("to {destination}"),
+                Some((source, _)) => format!("as {source}"),
+                None => String::new(),
+            };
+            [
+                row.protocol.clone(),
+                format!("{} > {}", row.source, row.destination),
+                away,
+                printable(&format!("{} > {}", row.ports.0, row.ports.1)),
+                thousands(row.packets.0 + row.packets.1),
+                size(row.bytes.0 + row.bytes.1),
+                row.idle.map_or_else(|| "never".to_owned(), duration),
+            ]
+        });
+        let head = ["", "connection", "translated", "ports", "packets", "bytes", "idle"];
+        out.table(&Table::new(4, head).rows(rows))?;
+        if all > flows.len() as u64 {
+            writeln!(out, "{} of {} connections.", flows.len(), thousands(all))?;
+        }
+        Ok(Outcome::Success)
+    }
+}

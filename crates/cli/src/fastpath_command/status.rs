@@ -1,0 +1,141 @@
+//! `rxlane fastpath status`.
+
+use super::{BOLD, GOOD, POOR, item};
+use crate::arguments::StateArguments;
+use crate::output::{CommandResult, Outcome, Output};
+use fastpath::NAME;
+use fastpath::Obstacle;
+use fastpath::status::{SCHEMA, Status};
+use format::{Share, duration, plural, printable, size, thousands};
+use serde_json::{Value, json};
+use service::Kind;
+use std::io::{self, Write};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 it is up, 1 there is none, its process was killed, or does not answer, 3 it requires root.")]
+pub struct StatusArguments {
+    /// Print JSON (schema rxlane.fastpath/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl StatusArguments {
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let status: Status = self.state.instances(Kind::Fastpath)?.ask(NAME, "status")?;
+        if self.json {
+            out.json(&document(SCHEMA, &status))?;
+        } else {
+            let age = format!("for {}, process {}", duration(status.seconds), status.pid);
+            let state = out.styled(GOOD, "up");
+            writeln!(out, "{}: {state}, {age}", out.styled(BOLD, "fast path"))?;
+            item(out, "ports", &format!("{} ({})", printable(&status.ports.join(", ")), status.mode))?;
+            counted(out, &status)?;
+        }
+        Ok(Outcome::Success)
+    }
+}
+
+/// A status by a schema.
+pub fn document(schema: &str, status: &Status) -> Value {
+    let mut document = json!(status);
+    document["schema"] = schema.into();
+    document
+}
+
+/// What was forwarded, and why the rest was not.
+pub fn counted(out: &mut Output, status: &Status) -> io::Result<()> {
+    let packets = &status.packets;
+    let slow: u64 = packets.slow.values().sum();
+    let all = packets.fast.saturating_add(slow);
+    let share = match packets.fast_share {
+        Some(_) => format!(", {} of all", Share::of(packets.fast, all).rounded()),
+        None => String::new(),
+    };
+    item(out, "fast", &format!("{}{share}, {}", plural(packets.fast, "packet"), size(status.bytes)))?;
+    let mut reasons: Vec<(&String, &u64)> = packets.slow.iter().collect();
+    reasons.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
+    for (place, (reason, packets)) in reasons.into_iter().enumerate() {
+        let name = if place == 0 { "kernel" } else { "" };
+        item(
+            out,
+            name,
+            &format!("{:>13}  {:<17} {}", thousands(*packets), printable(reason), meaning(reason)),
+        )?;
+    }
+    if status.limited > 0 {
+        item(out, "dropped", &format!("{} above the limit", plural(status.limited, "packet")))?;
+    }
+    let flows = format!(
+        "{} of at most {}, to {}",
+        plural(status.flows, "connection"),
+        thousands(status.flows_most),
+        plural(status.next_hops, "station")
+    );
+    item(out, "flows", &flows)?;
+    refusals(out, status)
+}
+
+fn refusals(out: &mut Output, status: &Status) -> io::Result<()> {
+    let mut refusals: Vec<(&Obstacle, &u64)> = status.refusals.iter().collect();
+    refusals.sort_by_key(|(_, connections)| std::cmp::Reverse(**connections));
+    for (place, (why, connections)) in refusals.into_iter().enumerate() {
+        let name = if place == 0 { "left out" } else { "" };
+        item(out, name, &format!("{:>13}  {:<17} {}", thousands(*connections), why.name(), obstacle(*why)))?;
+    }
+    if status.lost > 0 {
+        let mark = out.styled(POOR, "note");
+        let times = plural(status.lost, "time");
+        item(out, "events", &format!("{mark}: lost {times}, after which everything was read anew"))?;
+    }
+    Ok(())
+}
+
+/// Why packets go to the kernel.
+fn meaning(reason: &str) -> &'static str {
+    match reason {
+        "no-entry" => "no connection that is installed",
+        "stale" => "being resolved anew",
+        "daemon-silent" => "the daemon was stopped",
+        "not-addressed" => "to another MAC address",
+        "no-next-hop" => "the next station is not known",
+        "too-long" => "longer than the MTU",
+        "fragment" => "fragments",
+        "ip-options" => "IP options",
+        "other-protocol" => "neither TCP nor UDP",
+        "ttl" => "TTL or hop limit at its end",
+        "tcp-flags" => "SYN, FIN or RST",
+        "control" => "PPPoE and PPP control",
+        "pppoe" => "a PPPoE header that does not fit",
+        "not-ip" => "no IP",
+        "malformed" => "a header that does not fit",
+        "checksum" => "a checksum that is not complete",
+        "no-room" => "no room for headers",
+        _ => "",
+    }
+}
+
+/// Why connections are left to the kernel.
+fn obstacle(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Local => "to or from this machine",
+        Obstacle::Multicast => "multicast or broadcast",
+        Obstacle::Helper => "a helper reads them (FTP, SIP)",
+        Obstacle::Elsewhere => "in a conntrack zone or a flowtable",
+        Obstacle::TranslatedIpv6 => "IPv6 with translated addresses",
+        Obstacle::Ipsec => "an IPsec policy",
+        Obstacle::NoRoute => "no route",
+        Obstacle::Asymmetric => "answers take another way",
+        Obstacle::Mark => "rules route by a mark that is not known",
+        Obstacle::NoNeighbour => "a station without MAC address, as yet",
+        Obstacle::NoBridgePort => "a station behind no known bridge port, as yet",
+        Obstacle::VlanFiltering => "a bridge that filters VLANs",
+        Obstacle::NoPort => "by an interface on none of the ports",
+        Obstacle::Interface => "by a tunnel, bond or unknown PPP interface",
+        Obstacle::Tags => "more than two tags",
+        Obstacle::TagPriority => "a VLAN device that sets priorities",
+        Obstacle::Full => "no place: --flows gives more",
+    }
+}

@@ -1,0 +1,120 @@
+//! Next hops: each is a place in the map of the program, shared by all flows that leave by it.
+
+use crate::obstacle::Obstacle;
+use crate::resolve::Side;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use xdp::forward::NextHop;
+
+/// By what a next hop is known: the interface that routes name, the station, and the longest packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The interface.
+    pub interface: u32,
+    /// The station.
+    pub next: IpAddr,
+    /// The longest packet, bytes.
+    pub largest: u32,
+}
+
+impl Key {
+    /// That of packets that leave by a side.
+    pub fn of(side: &Side) -> Key {
+        Key { interface: side.interface, next: side.next, largest: side.largest }
+    }
+}
+
+/// What is in the map.
+#[derive(Debug)]
+struct Known {
+    place: u32,
+    side: Side,
+    /// Flows that leave by it.
+    flows: usize,
+}
+
+/// The next hops in use.
+#[derive(Debug, Default)]
+pub struct NextHops {
+    known: HashMap<Key, Known>,
+    /// Places that were given back.
+    free: Vec<u32>,
+    /// The first place that was never given.
+    first: u32,
+    most: u32,
+}
+
+impl NextHops {
+    /// None, with as many places as there are in the map.
+    pub fn with_places(most: u32) -> NextHops {
+        NextHops { most, ..NextHops::default() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Counts another flow that leaves by a side; the place, and whether it has to be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Obstacle::Full`].
+    pub fn add(&mut self, side: &Side) -> Result<(u32, bool), Obstacle> {
+        let key = Key::of(side);
+        if let Some(known) = self.known.get_mut(&key) {
+            known.flows += 1;
+            let is_new = known.side != *side;
+            known.side = side.clone();
+            return Ok((known.place, is_new));
+        }
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None if self.first < self.most => {
+                self.first += 1;
+                self.first - 1
+            }
+            None => return Err(Obstacle::Full),
+        };
+        self.known.insert(key, Known { place, side: side.clone(), flows: 1 });
+        Ok((place, true))
+    }
+
+    /// A flow leaves by it no more. Gives the place if it was the last.
+    pub fn remove(&mut self, key: &Key) -> Option<u32> {
+        let known = self.known.get_mut(key)?;
+        known.flows = known.flows.saturating_sub(1);
+        if known.flows > 0 {
+            return None;
+        }
+        let place = known.place;
+        self.known.remove(key);
+        self.free.push(place);
+        Some(place)
+    }
+
+    /// All of them: key, place, and the side by which packets leave.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u32, &Side)> {
+        self.known.iter().map(|(key, known)| (*key, known.place, &known.side))
+    }
+
+    /// Its side is this one now.
+    pub fn set(&mut self, key: &Key, side: Side) {
+        if let Some(known) = self.known.get_mut(key) {
+            known.side = side;
+        }
+    }
+}
+
+/// As the program takes it. `port`: the place of the port in its map.
+pub fn next_hop(side: &Side, port: u32) -> NextHop {
+    let way = &side.way;
+    NextHop {
+        port,
+        largest: u16::try_from(side.largest).unwrap_or(u16::MAX),
+        source: way.own,
+        destination: way.destination,
+        tags: way.tags,
+        session: way.session.map(|session| session.id),
+    }
+}
