@@ -12,9 +12,10 @@
 //!
 //! # Memory
 //!
-//! An entry takes 192 bytes of kernel memory, of IPv4 and of IPv6 alike, and is allocated when it is inserted. What is
-//! allocated with the maps grows with the number of flows that they may have: 16 bytes for each, rounded up to a power of
-//! two, once for IPv4 and once for IPv6; and 40 bytes for each next hop.
+//! Of IPv4 an entry takes 152 bytes of kernel memory, of IPv6 176 (`memlock` in the map's fdinfo(5), Linux 6.18, with a
+//! million entries), cut from blocks of 192; it is allocated when it is inserted. With the maps, 16 bytes are allocated for
+//! each flow that they may have, rounded up to a power of two, once for IPv4 and once for IPv6; and 40 bytes for each next
+//! hop. So 2^20 flows of IPv4 are 193 MB by that count, and 235 MB with whole blocks.
 
 mod loaded;
 

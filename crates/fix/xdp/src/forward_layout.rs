@@ -99,6 +99,8 @@ pub const PASS_PLACES: usize = 32;
 pub const PORTS_MOST: u32 = 64;
 /// Places for rate limits; place 0 stands for none.
 pub const LIMITS: u8 = 4;
+/// Least rate of a limit, bits per second.
+pub const RATE_LEAST: u64 = 8;
 /// Nanoseconds since the last heartbeat after which the daemon is taken for dead.
 pub const HEARTBEAT_MOST_NS: u64 = 2_000_000_000;
 /// Most bytes of headers before an IP packet: MAC header, two tags, PPPoE and PPP.
@@ -301,6 +303,20 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// A full bucket for so many bits per second, and at least 10 ms of that rate at once: the program reads a clock that
+    /// goes on at the kernel's tick, which takes up to 10 ms. `None`: the rate is below [`RATE_LEAST`].
+    pub fn new(bits_per_second: u64, burst_bytes: u64) -> Option<Limit> {
+        if bits_per_second < RATE_LEAST {
+            return None;
+        }
+        // At most 10^9 ns for a byte, so that no product with a packet's length overflows.
+        let ns = |bytes: u64, shift: u32| {
+            ((u128::from(bytes) * 8_000_000_000) << shift) / u128::from(bits_per_second)
+        };
+        let burst_ns = ns(burst_bytes, 0).clamp(10_000_000, 1 << 62) as u64;
+        Some(Limit { full_ns: 0, ns_per_octet_16: ns(1, 16) as u64, burst_ns })
+    }
+
     /// As in the map.
     pub fn bytes(&self) -> [u8; size_of::<Limit>()] {
         let mut bytes = Bytes::new();

@@ -53,6 +53,7 @@ mod features;
 mod foreign;
 pub mod forward;
 pub mod forward_layout;
+pub mod forward_reference;
 pub mod hash;
 mod interface;
 pub mod layout;

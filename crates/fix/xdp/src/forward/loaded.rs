@@ -12,7 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::forward::{Flow, Key, NextHop, Used};
 use crate::forward_layout::{
-    Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, Pass, map,
+    Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, Pass,
+    RATE_LEAST, map,
 };
 use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
@@ -25,8 +26,6 @@ const PROGRAM: &str = "fastpath";
 const ANY: u64 = 0;
 const FLOW_LENGTH: usize = size_of::<FlowValue>();
 const COUNTS_LENGTH: usize = size_of::<ForwardCounts>();
-/// A bucket is no smaller: the program reads a clock that goes on at the kernel's tick, which takes up to 10 ms.
-const BURST_LEAST_NS: u64 = 10_000_000;
 
 /// The program of the fast path, loaded, with its maps; they end with this. Ports end by themselves ([`Port`]), and while
 /// one lives its program does, too.
@@ -218,21 +217,15 @@ impl Forwarding {
     ///
     /// # Errors
     ///
-    /// [`Error::Plan`] for place 0, places from [`LIMITS`] on, and a rate of 0.
+    /// [`Error::Plan`] for place 0, places from [`LIMITS`] on, and a rate below [`RATE_LEAST`].
     pub fn set_limit(&mut self, place: u8, bits_per_second: u64, burst_bytes: u64) -> Result<(), Error> {
-        if !(1..LIMITS).contains(&place) || bits_per_second == 0 {
-            return Err(Error::Plan(format!(
-                "{bits_per_second} bit/s at place {place}: there are places 1 to {}, and rates of 1 bit/s and more",
+        let limit = Limit::new(bits_per_second, burst_bytes).filter(|_| (1..LIMITS).contains(&place));
+        let limit = limit.ok_or_else(|| {
+            Error::Plan(format!(
+                "{bits_per_second} bit/s at place {place}: there are places 1 to {}, and rates of {RATE_LEAST} bit/s and more",
                 LIMITS - 1
-            )));
-        }
-        let ns = |bytes: u64, shift: u32| -> u64 {
-            let ns = (u128::from(bytes) * 8_000_000_000 << shift) / u128::from(bits_per_second);
-            // Twice that is no overflow, nor are 65,535 bytes of it.
-            ns.min(1 << 47) as u64
-        };
-        let burst_ns = ns(burst_bytes, 0).max(BURST_LEAST_NS);
-        let limit = Limit { full_ns: 0, ns_per_octet_16: ns(1, 16), burst_ns };
+            ))
+        })?;
         let set = self.limits.set(u32::from(place), limit.bytes(), ANY);
         set.map_err(|error| map_error("set a rate limit", error))
     }

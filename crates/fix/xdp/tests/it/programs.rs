@@ -9,6 +9,7 @@ mod captures;
 mod envelope;
 mod fixture;
 mod fixtures;
+mod forwarding;
 mod hash;
 mod kernel;
 mod moving;

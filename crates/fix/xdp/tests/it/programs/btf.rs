@@ -1,6 +1,9 @@
 //! Layouts and numbers in C, read from the objects' BTF, against those in Rust.
 
 use rxlane_xdp::envelope_layout;
+use rxlane_xdp::forward_layout::{
+    Alive, FlowKey, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, Limit, NextHopValue,
+};
 use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
 use rxlane_xdp::object;
 use std::collections::BTreeMap;
@@ -103,4 +106,57 @@ fn structures_are_laid_out_alike() {
             assert_eq!(found.get(name), Some(structure), "{name}");
         }
     }
+}
+
+#[test]
+fn structures_of_forwarding_are_laid_out_alike() {
+    let key = structure!(FlowKey { port, outer, inner, session, peer, ports, protocol, addresses });
+    let flow = structure!(FlowValue {
+        packets,
+        octets,
+        used_ns,
+        next_hop,
+        generation,
+        own,
+        flags,
+        limit,
+        source,
+        destination,
+        ports,
+        ip_delta,
+        transport_delta
+    });
+    let next_hop = structure!(NextHopValue { port, largest, length, is_pppoe, header });
+    let alive = structure!(Alive { heartbeat_ns, generation, spare });
+    let limit = structure!(Limit { full_ns, ns_per_octet_16, burst_ns });
+    let counts = structure!(ForwardCounts { fast, fast_octets, limited, passed });
+    let found = structures(object::FASTPATH);
+    for (name, expected) in [
+        ("key", &key),
+        ("flow", &flow),
+        ("next_hop", &next_hop),
+        ("alive", &alive),
+        ("limit", &limit),
+        ("forward_counts", &counts),
+    ] {
+        assert_eq!(found.get(name), Some(expected), "{name}");
+    }
+    assert_eq!(found["key_ipv4"].size, KEY_IPV4_LENGTH);
+}
+
+/// A structure's bytes are its fields in their order, as the maps have them.
+#[test]
+fn bytes_of_forwarding_stand_where_the_fields_are() {
+    let flow = FlowValue { own: [1; 6], transport_delta: [2, 3], ..FlowValue::default() }.bytes();
+    assert_eq!(flow[offset_of!(FlowValue, own)..][..6], [1; 6]);
+    assert_eq!(flow[offset_of!(FlowValue, transport_delta)..], [2, 3]);
+    let key = FlowKey { peer: [1; 6], addresses: [2; 32], ..FlowKey::default() }.bytes();
+    assert_eq!(key[offset_of!(FlowKey, peer)..][..6], [1; 6]);
+    assert_eq!(key[offset_of!(FlowKey, addresses)..], [2; 32]);
+    let next = NextHopValue { is_pppoe: 1, header: [2; 32], ..NextHopValue::default() }.bytes();
+    assert_eq!(next[offset_of!(NextHopValue, is_pppoe)..], [&[1][..], &[2; 32]].concat());
+    let alive = Alive { generation: 7, ..Alive::default() }.bytes();
+    assert_eq!(alive[offset_of!(Alive, generation)..][..4], 7_u32.to_ne_bytes());
+    let limit = Limit { burst_ns: 7, ..Limit::default() }.bytes();
+    assert_eq!(limit[offset_of!(Limit, burst_ns)..], 7_u64.to_ne_bytes());
 }

@@ -11,7 +11,7 @@ use rxlane_xdp::reference::{decide, decide_in_buffers};
 use std::time::Instant;
 use traffic::{NAMED, Scenario, Sizes};
 
-fn number(variable: &str, default: u64) -> u64 {
+pub fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable)
         .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
 }
@@ -20,7 +20,7 @@ fn number(variable: &str, default: u64) -> u64 {
 fn changed_frames_have_one_decision() {
     let (count, seed) = (number("RXLANE_FUZZ_FRAMES", 200_000), number("RXLANE_FUZZ_SEED", 1));
     let (pool, start) = (pool(), Instant::now());
-    let mut mutator = Mutator { random: Xoshiro256PlusPlus::seed_from_u64(seed) };
+    let mut mutator = Mutator::new(seed);
     let mut agreement = Agreement::new();
     let mut frame = Vec::new();
     for _ in 0..count {
@@ -84,12 +84,17 @@ const WORDS: [u16; 24] = [
     0x0057, 0x0281, 0xc021, 0x8021, 0x1100, 0, 1, 1500, 1535, 0x2000, 0xffff,
 ];
 
-struct Mutator {
+/// Changes frames, seeded.
+pub struct Mutator {
     random: Xoshiro256PlusPlus,
 }
 
 impl Mutator {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn new(seed: u64) -> Mutator {
+        Mutator { random: Xoshiro256PlusPlus::seed_from_u64(seed) }
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.random.next_u64()) * bound as u128) >> 64) as usize
     }
 
@@ -108,7 +113,7 @@ impl Mutator {
         Some(self.below(among))
     }
 
-    fn change_once(&mut self, pool: &[Vec<u8>], frame: &mut Vec<u8>) {
+    pub fn change_once(&mut self, pool: &[Vec<u8>], frame: &mut Vec<u8>) {
         match self.below(10) {
             0 => {
                 if let Some(at) = self.place(frame, 1) {

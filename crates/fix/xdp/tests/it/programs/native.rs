@@ -15,10 +15,10 @@ pub struct Native {
     memory: Guarded,
 }
 
-/// Compiles and loads it. Error: there is no C compiler.
-pub fn native() -> Result<Native, Missing> {
+/// Compiles a source below `bpf/` and loads what `open` finds in it. Error: there is no C compiler.
+pub fn compiled<T>(source: &str, open: fn(&Path) -> Result<T, libloading::Error>) -> Result<T, Missing> {
     let compiler = std::env::var_os("CC").map_or_else(|| program("cc"), |cc| Ok(cc.into()))?;
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/native.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf").join(source);
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("native.so");
     let status = Command::new(&compiler)
@@ -27,7 +27,12 @@ pub fn native() -> Result<Native, Missing> {
         .status()
         .map_err(|error| Missing(format!("the C compiler {} does not start: {error}", compiler.display())))?;
     assert!(status.success(), "{} did not compile {}", compiler.display(), source.display());
-    let parser = Parser::open(&library).expect("the library");
+    Ok(open(&library).expect("the library"))
+}
+
+/// Compiles and loads it. Error: there is no C compiler.
+pub fn native() -> Result<Native, Missing> {
+    let parser = compiled("native.c", Parser::open)?;
     assert_eq!(parser.classes(), Class::ALL.map(|class| class as u32));
     assert_eq!(parser.reasons(), Reason::ALL.map(|reason| reason as u32));
     Ok(Native { parser, memory: Guarded::new(LONGEST).expect("memory") })

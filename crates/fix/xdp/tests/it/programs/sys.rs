@@ -1,6 +1,8 @@
 //! A library that a C compiler has just made, and memory behind which nothing can be read.
 #![allow(unsafe_code)]
 
+pub mod forward;
+
 use libloading::{Library, Symbol};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use rxlane_xdp::layout::Settings;

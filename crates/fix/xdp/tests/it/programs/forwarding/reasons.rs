@@ -36,8 +36,11 @@ fn with(key: &Key, at: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Why a frame stays with the kernel, what is special about it, and the frame.
+type Staying = (Pass, &'static str, Vec<u8>);
+
 /// Every reason but those that depend on time and memory.
-fn reasons() -> (Vec<(Key, Flow)>, Vec<(Pass, &'static str, Vec<u8>)>) {
+fn reasons() -> (Vec<(Key, Flow)>, Vec<Staying>) {
     let (tcp, udp) = (flow_of(TCP, 1), flow_of(UDP, 1));
     let session = key(encapsulations()[4], UDP, v4(1, 1).into(), v4(2, 443).into());
     let v6 = |protocol| {
