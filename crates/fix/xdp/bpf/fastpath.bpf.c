@@ -11,7 +11,7 @@ const volatile u32 FIRST_ENTRY = 0;
 
 MAP_WITHOUT_MEMORY(FLOWS_IPV4, BPF_MAP_TYPE_HASH, 1, struct key_ipv4, struct flow);
 MAP_WITHOUT_MEMORY(FLOWS_IPV6, BPF_MAP_TYPE_HASH, 1, struct key, struct flow);
-MAP(NEXT_HOPS, BPF_MAP_TYPE_ARRAY, 1, u32, struct next_hop);
+MAP(NEXT_HOPS, BPF_MAP_TYPE_ARRAY, 1, u32, struct next_hops);
 MAP(FASTPATH_PORTS, BPF_MAP_TYPE_DEVMAP, PORTS_MOST, u32, u32);
 MAP(ALIVE, BPF_MAP_TYPE_ARRAY, 1, u32, struct alive);
 MAP(RATE_LIMITS, BPF_MAP_TYPE_ARRAY, LIMITS, u32, struct limit);
@@ -51,7 +51,9 @@ INLINE struct flow *flow_of(struct context *context, const struct key *key, int 
 
 INLINE const struct next_hop *next_hop_of(struct context *context, u32 place)
 {
-	return bpf_map_lookup_elem(&NEXT_HOPS, &place);
+	const struct next_hops *next = bpf_map_lookup_elem(&NEXT_HOPS, &place);
+
+	return next ? &next->both[READ_ONCE(next->current) & 1] : 0;
 }
 
 INLINE const struct alive *alive_of(struct context *context)
@@ -114,9 +116,9 @@ __attribute__((noinline)) int sum_of_packet(struct xdp_md *ctx, u32 offset, u32 
 	return length ? 0 : fold(total);
 }
 
-INLINE int is_transport_intact(struct context *context, u32 offset, u32 length, u32 pseudo)
+INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 pseudo)
 {
-	return sum_of_packet(XDP(context), offset, length, pseudo) == 0xffff;
+	return sum_of_packet(XDP(context), offset, length, pseudo);
 }
 
 SECTION("xdp")

@@ -47,8 +47,11 @@ INLINE struct limit *limit_of(struct context *context, u32 place);
 INLINE u64 now_coarse(struct context *context);
 /* The frame will leave by this port. XDP_REDIRECT: there is one, and the program has to return this. */
 INLINE int send_out(struct context *context, u32 port);
-/* Whether the checksum of TCP or UDP is right: over `length` octets from `offset` on, and the pseudo header without them. */
-INLINE int is_transport_intact(struct context *context, u32 offset, u32 length, u32 pseudo);
+/*
+ * The folded sum of `length` octets from `offset` on, that length, and the pseudo header without it, `pseudo`: 0xffff where the
+ * checksum is right. 0: they are more than there are.
+ */
+INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 pseudo);
 
 /* What a frame is until its flow is known. */
 struct incoming {
@@ -57,8 +60,10 @@ struct incoming {
 	u32 header, length;
 	u64 padding;
 	int is_ipv6;
-	/* UDP without a checksum. */
-	int is_unchecked;
+	/* That of TCP or UDP. Of UDP 0: there is none (RFC 768). */
+	u16 checksum;
+	/* COMPLETED, and what the checksum is to be, where the sender has left it to a device. */
+	u32 completed;
 };
 
 /* The IP packet while it is read. */
@@ -133,12 +138,13 @@ INLINE enum pass transport_of(struct incoming *incoming, struct key *key, const 
 	if (key->protocol == IP_TCP.number) {
 		if (RARE(length < TCP_LENGTH) || RARE(header + TCP_LENGTH > end))
 			return PASS_MALFORMED;
+		incoming->checksum = LOAD(u16, header + 16);
 		return tcp_of(header, length);
 	}
 	/* More than there is, or less than a header, is an error to conntrack (udp_error); with less than there is it goes on. */
 	if (RARE(FROM_BE16(LOAD(u16, header + 4)) != length))
 		return PASS_MALFORMED;
-	incoming->is_unchecked = !LOAD(u16, header + 6);
+	incoming->checksum = LOAD(u16, header + 6);
 	return PASS_NO_ENTRY;
 }
 
@@ -286,6 +292,43 @@ INLINE u32 pseudo_sum(const struct key *key, int is_ipv6)
 	return fold(sum);
 }
 
+#define COMPLETED 0x10000
+
+/*
+ * Whether the checksum of TCP or UDP is right, or left to a device: a sender on this machine has then put the sum of the
+ * pseudo header there (CHECKSUM_PARTIAL, include/linux/skbuff.h), and the rest is to be added to it.
+ */
+INLINE int is_intact(struct context *context, struct incoming *incoming, const struct key *key)
+{
+	u32 header = incoming->is_ipv6 ? IPV6_LENGTH : IPV4_LENGTH, length = incoming->length - header;
+	u32 pseudo = pseudo_sum(key, incoming->is_ipv6), sum;
+
+	if (!incoming->checksum && key->protocol != IP_TCP.number)
+		return 1;
+	sum = transport_sum(context, incoming->header + header, length, pseudo);
+	if (sum == 0xffff)
+		return 1;
+	if (!sum || incoming->checksum != fold((u64)pseudo + BE16(length)))
+		return 0;
+	incoming->completed = COMPLETED | (u16)~fold((u64)sum + (u16)~incoming->checksum);
+	return 1;
+}
+
+/* Puts a checksum there. 0: what was read before is not there any more. */
+INLINE int complete(u8 *transport, const u8 *end, u32 protocol, u16 checksum)
+{
+	if (protocol == IP_TCP.number) {
+		if (RARE(transport + TCP_LENGTH > end))
+			return 0;
+		STORE(u16, transport + 16, checksum);
+	} else {
+		if (RARE(transport + UDP_LENGTH > end))
+			return 0;
+		STORE(u16, transport + 6, checksum ? checksum : 0xffff);
+	}
+	return 1;
+}
+
 /*
  * Whether the bucket of a limit has so many octets at this time: the time at which it will be full again goes up by what
  * they take, and may be no more than the burst ahead. Another CPU that comes first is waited for once, then forgiven.
@@ -366,8 +409,12 @@ INLINE int rewrite(struct context *context, const struct incoming *incoming, con
 		return 0;
 	if (incoming->is_ipv6) {
 		ip[7]--;
+		if (RARE(incoming->completed) && RARE(!complete(ip + IPV6_LENGTH, end, protocol, incoming->completed)))
+			return 0;
 	} else {
 		ip[8]--;
+		if (RARE(incoming->completed) && RARE(!complete(ip + IPV4_LENGTH, end, protocol, incoming->completed)))
+			return 0;
 		/* What TTL and addresses change together. */
 		STORE(u16, ip + 10, corrected(LOAD(u16, ip + 10), flow->ip_delta));
 		if (flow->flags & FLOW_TRANSLATED && RARE(!translate(ip, end, flow, protocol)))
@@ -403,7 +450,6 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 	enum pass pass = incoming_of(context, &incoming, &key);
 	const struct next_hop *next;
 	struct flow *flow;
-	u32 header;
 	u64 now;
 
 	if (pass != PASS_NO_ENTRY)
@@ -416,13 +462,9 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 	pass = is_allowed(context, &incoming, flow, next, now);
 	if (RARE(pass != PASS_NO_ENTRY) || RARE(!next))
 		goto pass;
-	if (RARE(flow->flags & FLOW_VERIFIED) && !incoming.is_unchecked) {
-		header = incoming.is_ipv6 ? IPV6_LENGTH : IPV4_LENGTH;
-		if (!is_transport_intact(context, incoming.header + header, incoming.length - header,
-					 pseudo_sum(&key, incoming.is_ipv6))) {
-			pass = PASS_CHECKSUM;
-			goto pass;
-		}
+	if (RARE(flow->flags & FLOW_VERIFIED) && !is_intact(context, &incoming, &key)) {
+		pass = PASS_CHECKSUM;
+		goto pass;
 	}
 	if (RARE(send_out(context, next->port) != XDP_REDIRECT)) {
 		pass = PASS_NO_NEXT_HOP;

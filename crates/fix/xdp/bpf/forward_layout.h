@@ -75,6 +75,16 @@ struct next_hop {
 	u8 header[NEXT_HEADER_MOST + 2];
 };
 
+/*
+ * A way out is never changed while a packet may be reading it: the other one is written, and then the number of the one
+ * that counts.
+ */
+struct next_hops {
+	u32 current;
+	u32 spare;
+	struct next_hop both[2];
+};
+
 struct alive {
 	u64 heartbeat_ns;
 	u32 generation;

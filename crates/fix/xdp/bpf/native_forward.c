@@ -95,13 +95,13 @@ INLINE int send_out(struct context *context, u32 port)
 }
 
 /* Octet by octet, as no program would do it. */
-INLINE int is_transport_intact(struct context *context, u32 offset, u32 length, u32 pseudo)
+INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 pseudo)
 {
 	u64 total = FROM_BE16(fold(pseudo)) + (u64)length;
 
 	for (u32 octet = 0; octet < length; octet++)
 		total += (u64)context->start[offset + octet] << (octet & 1 ? 0 : 8);
-	return fold(total) == 0xffff;
+	return FROM_BE16(fold(total));
 }
 
 /* Gives the action. The frame may be elsewhere and of another length then; `frame` is changed to what it is. */

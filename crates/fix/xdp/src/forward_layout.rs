@@ -268,6 +268,38 @@ impl NextHopValue {
     }
 }
 
+/// A value of [`map::NEXT_HOPS`]: a next hop is never changed while a packet may be reading it, but the other one, and then the
+/// number of the one that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct NextHops {
+    /// Which of them counts, 0 or 1.
+    pub current: u32,
+    pub spare: u32,
+    pub both: [NextHopValue; 2],
+}
+
+impl NextHops {
+    /// As in the map.
+    pub fn bytes(&self) -> [u8; size_of::<NextHops>()] {
+        let mut bytes = Bytes::new();
+        bytes.put(self.current.to_ne_bytes());
+        bytes.put(self.spare.to_ne_bytes());
+        self.both.iter().for_each(|one| bytes.put(one.bytes()));
+        bytes.0
+    }
+
+    /// With another next hop: what is to be written first, and what then.
+    pub fn replaced(&self, next: NextHopValue) -> [NextHops; 2] {
+        let other = self.current ^ 1;
+        let mut written = *self;
+        if let Some(place) = written.both.get_mut(other as usize) {
+            *place = next;
+        }
+        [written, NextHops { current: other, ..written }]
+    }
+}
+
 /// The one value of [`map::ALIVE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -347,7 +379,7 @@ pub mod map {
     pub const FLOWS_IPV4: &str = "FLOWS_IPV4";
     /// Hash: [`FlowKey`](super::FlowKey) of IPv6 to [`FlowValue`](super::FlowValue).
     pub const FLOWS_IPV6: &str = "FLOWS_IPV6";
-    /// Array of [`NextHopValue`](super::NextHopValue).
+    /// Array of [`NextHops`](super::NextHops).
     pub const NEXT_HOPS: &str = "NEXT_HOPS";
     /// Devmap: the interfaces by which packets leave.
     pub const PORTS: &str = "FASTPATH_PORTS";

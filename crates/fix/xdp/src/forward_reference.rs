@@ -90,9 +90,11 @@ fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<V
     if arrived.packet.len() > usize::from(next.largest) {
         return Err(Pass::TooLong);
     }
-    if flow.verified && !arrived.is_right() {
-        return Err(Pass::Checksum);
-    }
+    let completed = if flow.verified && !arrived.is_right() {
+        Some(arrived.completed().ok_or(Pass::Checksum)?)
+    } else {
+        None
+    };
     if !tables.ports.contains(&next.port) {
         return Err(Pass::NoNextHop);
     }
@@ -105,7 +107,7 @@ fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<V
     if sent.len() > arrived.at + tables.headroom {
         return Err(Pass::NoRoom);
     }
-    sent.extend(packet(&arrived, flow.translated));
+    sent.extend(packet(&arrived, completed, flow.translated));
     Ok(Verdict::Sent { port: next.port, frame: sent, packet: arrived.packet.len() })
 }
 
@@ -221,6 +223,28 @@ impl<'a> Arrived<'a> {
         let is_absent = protocol == IpProtocol::UDP && transport.get(6..8) == Some(&[0, 0]);
         is_absent || is_right(source, destination, protocol, transport)
     }
+
+    /// The checksum of a packet whose sender, on this machine, left it to a device: it has put the sum of the pseudo header there
+    /// (CHECKSUM_PARTIAL, include/linux/skbuff.h). `None`: that is not there.
+    fn completed(&self) -> Option<u16> {
+        let mut transport = self.packet.get(self.header..)?.to_vec();
+        let at = self.checksum();
+        let present = u16::from_be_bytes(*transport.get(at..)?.first_chunk()?);
+        put(&mut transport, at, |_: [u8; 2]| [0, 0]);
+        let (source, destination) = (self.key.source.ip(), self.key.destination.ip());
+        let protocol = IpProtocol(self.key.protocol);
+        let pseudo = Sum::pseudo_header(source, destination, protocol, transport.len())?;
+        if present != pseudo.folded() {
+            return None;
+        }
+        let checksum = pseudo.bytes(&transport).finish();
+        Some(if checksum == 0 && protocol == IpProtocol::UDP { 0xffff } else { checksum })
+    }
+
+    /// Where the checksum stands in the transport header.
+    fn checksum(&self) -> usize {
+        if self.key.protocol == IpProtocol::UDP.0 { 6 } else { 16 }
+    }
 }
 
 /// The packet, which has to be as long as it says, and in PPPoE exactly as long as the payload.
@@ -318,8 +342,15 @@ fn header(next: &NextHop, arrived: &Arrived<'_>) -> Vec<u8> {
 }
 
 /// The packet as it leaves.
-fn packet(arrived: &Arrived<'_>, translated: Option<(SocketAddrV4, SocketAddrV4)>) -> Vec<u8> {
+fn packet(
+    arrived: &Arrived<'_>,
+    completed: Option<u16>,
+    translated: Option<(SocketAddrV4, SocketAddrV4)>,
+) -> Vec<u8> {
     let mut packet = arrived.packet.to_vec();
+    if let Some(checksum) = completed {
+        put(&mut packet, arrived.header + arrived.checksum(), |_: [u8; 2]| checksum.to_be_bytes());
+    }
     if arrived.header == ipv6::Header::LENGTH {
         put(&mut packet, 7, |[hop_limit]: [u8; 1]| [hop_limit - 1]);
         return packet;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use aya::maps::xdp::XdpMapError;
 use aya::maps::{Array, DevMap, HashMap, Map, MapData, MapError, PerCpuArray};
@@ -12,8 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::forward::{Flow, Key, NextHop, Used};
 use crate::forward_layout::{
-    Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, Pass,
-    RATE_LEAST, map,
+    Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, NextHops,
+    Pass, RATE_LEAST, map,
 };
 use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
@@ -25,6 +26,8 @@ const PROGRAM: &str = "fastpath";
 /// `BPF_NOEXIST` and `BPF_EXIST` of bpf(2) are not used: an entry is written whether it is there or not.
 const ANY: u64 = 0;
 const FLOW_LENGTH: usize = size_of::<FlowValue>();
+/// Longer than a program runs for a packet.
+const GRACE: Duration = Duration::from_millis(1);
 const COUNTS_LENGTH: usize = size_of::<ForwardCounts>();
 
 /// The program of the fast path, loaded, with its maps; they end with this. Ports end by themselves ([`Port`]), and while
@@ -32,7 +35,9 @@ const COUNTS_LENGTH: usize = size_of::<ForwardCounts>();
 pub struct Forwarding {
     ipv4: HashMap<MapData, [u8; KEY_IPV4_LENGTH], [u8; FLOW_LENGTH]>,
     ipv6: HashMap<MapData, [u8; KEY_LENGTH], [u8; FLOW_LENGTH]>,
-    next_hops: Array<MapData, [u8; size_of::<NextHopValue>()]>,
+    next_hops: Array<MapData, [u8; size_of::<NextHops>()]>,
+    /// What is in that map, and when it was last changed.
+    known: Vec<(NextHops, Option<Instant>)>,
     ports: DevMap<MapData>,
     alive: Array<MapData, [u8; size_of::<Alive>()]>,
     limits: Array<MapData, [u8; size_of::<Limit>()]>,
@@ -93,6 +98,7 @@ impl Forwarding {
             ipv4: take(&mut ebpf, map::FLOWS_IPV4)?,
             ipv6: take(&mut ebpf, map::FLOWS_IPV6)?,
             next_hops: take(&mut ebpf, map::NEXT_HOPS)?,
+            known: vec![(NextHops::default(), None); next_hops as usize],
             ports: take(&mut ebpf, map::PORTS)?,
             alive: take(&mut ebpf, map::ALIVE)?,
             limits: take(&mut ebpf, map::RATE_LIMITS)?,
@@ -142,14 +148,28 @@ impl Forwarding {
         self.alive.set(0, alive.bytes(), ANY).map_err(|error| map_error("write the heartbeat", error))
     }
 
-    /// A next hop; `None`: packets of flows that lead there go to the kernel.
+    /// A next hop; `None`: packets of flows that lead there go to the kernel. No packet gets a part of the former one. Waits where
+    /// that was set less than a millisecond ago.
     ///
     /// # Errors
     ///
     /// [`Error::Plan`] for an inner tag without an outer one; [`Error::System`] beyond the last place.
     pub fn set_next_hop(&mut self, place: u32, next: Option<&NextHop>) -> Result<(), Error> {
         let value = next.map_or_else(|| Ok(NextHopValue::default()), NextHop::value)?;
-        self.next_hops.set(place, value.bytes(), ANY).map_err(|error| map_error("set a next hop", error))
+        let failed = |error| map_error("set a next hop", error);
+        let Some((known, changed)) = self.known.get_mut(place as usize) else {
+            return Err(defect(&format!("there is no place {place} for a next hop")));
+        };
+        // A packet that reads the one before the last is over by then: the program is not interrupted.
+        if let Some(since) = changed.map(|changed| changed.elapsed()).filter(|since| *since < GRACE) {
+            std::thread::sleep(GRACE.saturating_sub(since));
+        }
+        for step in known.replaced(value) {
+            self.next_hops.set(place, step.bytes(), ANY).map_err(failed)?;
+            *known = step;
+        }
+        *changed = Some(Instant::now());
+        Ok(())
     }
 
     /// Installs a flow that has forwarded nothing, in the place of what has its key.

@@ -2,7 +2,7 @@
 
 use rxlane_xdp::envelope_layout;
 use rxlane_xdp::forward_layout::{
-    Alive, FlowKey, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, Limit, NextHopValue,
+    Alive, FlowKey, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, Limit, NextHopValue, NextHops,
 };
 use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
 use rxlane_xdp::object;
@@ -127,6 +127,7 @@ fn structures_of_forwarding_are_laid_out_alike() {
         transport_delta
     });
     let next_hop = structure!(NextHopValue { port, largest, length, is_pppoe, header });
+    let both = structure!(NextHops { current, spare, both });
     let alive = structure!(Alive { heartbeat_ns, generation, spare });
     let limit = structure!(Limit { full_ns, ns_per_octet_16, burst_ns });
     let counts = structure!(ForwardCounts { fast, fast_octets, limited, passed });
@@ -135,6 +136,7 @@ fn structures_of_forwarding_are_laid_out_alike() {
         ("key", &key),
         ("flow", &flow),
         ("next_hop", &next_hop),
+        ("next_hops", &both),
         ("alive", &alive),
         ("limit", &limit),
         ("forward_counts", &counts),
@@ -155,6 +157,16 @@ fn bytes_of_forwarding_stand_where_the_fields_are() {
     assert_eq!(key[offset_of!(FlowKey, addresses)..], [2; 32]);
     let next = NextHopValue { is_pppoe: 1, header: [2; 32], ..NextHopValue::default() }.bytes();
     assert_eq!(next[offset_of!(NextHopValue, is_pppoe)..], [&[1][..], &[2; 32]].concat());
+    let both = NextHops {
+        current: 1,
+        both: [NextHopValue::default(), NextHopValue { length: 9, ..NextHopValue::default() }],
+        spare: 0,
+    };
+    assert_eq!(
+        both.bytes()
+            [offset_of!(NextHops, both) + size_of::<NextHopValue>() + offset_of!(NextHopValue, length)],
+        9
+    );
     let alive = Alive { generation: 7, ..Alive::default() }.bytes();
     assert_eq!(alive[offset_of!(Alive, generation)..][..4], 7_u32.to_ne_bytes());
     let limit = Limit { burst_ns: 7, ..Limit::default() }.bytes();

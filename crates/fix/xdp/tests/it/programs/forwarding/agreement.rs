@@ -182,12 +182,15 @@ fn count(counts: &mut Counts, verdict: &Verdict) {
     }
 }
 
-/// Right checksums stay right, wrong ones wrong, and one that was left out is left out; judged by another implementation.
+/// Right checksums stay right, wrong ones wrong, one that was left out is left out, and one that was left to a device becomes right;
+/// judged by another implementation.
 #[track_caller]
 fn checksums_stay(before: &[u8], after: &[u8]) {
     let (arrived, left) = (verify(before), verify(after));
+    let is_completed = (arrived.transport, left.transport) == (Checksum::Wrong, Checksum::Right);
+    let expected = if is_completed { left.transport } else { arrived.transport };
+    assert_eq!((arrived.header, expected), (left.header, left.transport), "{before:02x?}: {after:02x?}");
     assert_ne!(left.header, Checksum::Wrong, "{before:02x?}: {after:02x?}");
-    assert_eq!(arrived, left, "{before:02x?}: {after:02x?}");
 }
 
 /// The clock that the program reads.

@@ -8,7 +8,8 @@ use crate::programs::mutations::{Mutator, number};
 use rxlane_xdp::forward::Key;
 use rxlane_xdp::forward_layout::Pass;
 use std::time::Instant;
-use wire::emit::checksum::internet;
+use wire::IpProtocol;
+use wire::emit::checksum::{Sum, internet};
 
 #[test]
 fn changed_packets_have_one_verdict() {
@@ -35,6 +36,9 @@ fn changed_packets_have_one_verdict() {
         }
         if mutator.below(3) == 0 {
             fix_header(&key, &mut changed);
+        }
+        if mutator.below(6) == 0 {
+            leave_checksum(&key, &mut changed);
         }
         changed.truncate(LONGEST);
         agreement.check(&changed);
@@ -73,6 +77,19 @@ fn change(mutator: &mut Mutator, pool: &[Vec<u8>], key: &Key, frame: &mut Vec<u8
     };
     if let Some(byte) = frame.get_mut(at) {
         *byte = value;
+    }
+}
+
+/// Puts the sum of the pseudo header where the checksum of TCP or UDP is, as a sender does that leaves the rest to a device.
+pub fn leave_checksum(key: &Key, frame: &mut [u8]) {
+    let ip = packet_at(key);
+    let transport = ip + if key.is_ipv6() { 40 } else { 20 };
+    let Some(length) = frame.len().checked_sub(transport) else { return };
+    let (source, destination) = (key.source.ip(), key.destination.ip());
+    let pseudo = Sum::pseudo_header(source, destination, IpProtocol(key.protocol), length);
+    let at = transport + if key.protocol == TCP { 16 } else { 6 };
+    if let Some(place) = frame.get_mut(at..at + 2) {
+        place.copy_from_slice(&pseudo.expect("one version").folded().to_be_bytes());
     }
 }
 
