@@ -31,6 +31,7 @@ mod qdisc;
 mod route;
 mod rule;
 mod xdp;
+mod xfrm;
 
 pub use address::{
     Address, AddressError, add_address, addresses, interface_with, link_local, remove_address, station,
@@ -49,6 +50,7 @@ pub use route::{
     Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of,
 };
 pub use rule::{Rule, rules};
+pub use xfrm::{Policy, PolicyEvents, policies};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 
 use answers::Answers;

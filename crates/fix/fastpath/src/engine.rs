@@ -356,7 +356,7 @@ impl Engine {
         let Some(to_inside) = self.leave_by(inside)? else { return Ok(None) };
         let to_outside = self.leave_by(outside)?;
         if to_outside.is_none() {
-            self.leave(&[next_hops::Key::of(inside)])?;
+            self.leave(&[next_hops::Key::of(inside)]);
         }
         Ok(to_outside.map(|to_outside| (to_inside, to_outside)))
     }
@@ -405,13 +405,8 @@ impl Engine {
         Ok(())
     }
 
-    fn leave(&mut self, next_hops: &[next_hops::Key]) -> Result<(), Error> {
-        for key in next_hops {
-            if let Some(place) = self.next_hops.remove(key) {
-                self.program.set_next_hop(place, None)?;
-            }
-        }
-        Ok(())
+    fn leave(&mut self, next_hops: &[next_hops::Key]) {
+        next_hops.iter().for_each(|key| self.next_hops.remove(key));
     }
 
     fn remove(&mut self, tuple: &Tuple, why: Removal) -> Result<(), Error> {
@@ -422,7 +417,7 @@ impl Engine {
     /// Takes out of the maps what is no flow any more.
     fn undo(&mut self, installed: &Installed, why: Removal) -> Result<(), Error> {
         self.take_out(installed)?;
-        self.leave(&installed.next_hops)?;
+        self.leave(&installed.next_hops);
         self.counted.remove(why);
         Ok(())
     }
@@ -566,7 +561,7 @@ impl Engine {
                 Ok(resolved) => {
                     let former = known.as_ref().map(|known| known.next_hops);
                     self.write(*connection, &resolved, known)?;
-                    self.leave(former.as_ref().map_or(&[], |former| former.as_slice()))?;
+                    self.leave(former.as_ref().map_or(&[], |former| former.as_slice()));
                 }
                 Err(obstacle) => {
                     if let Some(known) = known {

@@ -2,7 +2,7 @@
 
 use crate::obstacle::Obstacle;
 use crate::resolve::Side;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use xdp::forward::NextHop;
 
@@ -37,8 +37,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct NextHops {
     known: HashMap<Key, Known>,
-    /// Places that were given back.
-    free: Vec<u32>,
+    /// Places that were given back, the oldest first: one that was just used may be written only after a while.
+    free: VecDeque<u32>,
     /// The first place that was never given.
     first: u32,
     most: u32,
@@ -68,7 +68,7 @@ impl NextHops {
             known.side = side.clone();
             return Ok((known.place, is_new));
         }
-        let place = match self.free.pop() {
+        let place = match self.free.pop_front() {
             Some(place) => place,
             None if self.first < self.most => {
                 self.first += 1;
@@ -80,17 +80,15 @@ impl NextHops {
         Ok((place, true))
     }
 
-    /// A flow leaves by it no more. Gives the place if it was the last.
-    pub fn remove(&mut self, key: &Key) -> Option<u32> {
-        let known = self.known.get_mut(key)?;
+    /// A flow leaves by it no more. After the last one its place is free; what stands there no flow leads to.
+    pub fn remove(&mut self, key: &Key) {
+        let Some(known) = self.known.get_mut(key) else { return };
         known.flows = known.flows.saturating_sub(1);
-        if known.flows > 0 {
-            return None;
+        if known.flows == 0 {
+            let place = known.place;
+            self.known.remove(key);
+            self.free.push_back(place);
         }
-        let place = known.place;
-        self.known.remove(key);
-        self.free.push(place);
-        Some(place)
     }
 
     /// All of them: key, place, and the side by which packets leave.

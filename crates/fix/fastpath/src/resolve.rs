@@ -60,6 +60,13 @@ impl Resolver<'_> {
             if self.topology.is_own(client) || self.topology.is_own(server) {
                 return Err(Obstacle::Local);
             }
+            // Before addresses are translated, and behind it.
+            let pairs =
+                [&connection.original, &connection.reply].map(|one| (one.source.ip(), one.destination.ip()));
+            let protocol = connection.original.protocol;
+            if pairs.iter().any(|(one, other)| self.topology.has_policy(protocol, *one, *other)) {
+                return Err(Obstacle::Ipsec);
+            }
             let is_other = |marked: &Vec<Routed>| marked.get(place) != Some(&routed);
             if connection.mark == 0 && marked.iter().any(is_other) {
                 return Err(Obstacle::Mark);

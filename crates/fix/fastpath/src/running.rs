@@ -10,7 +10,7 @@ use crate::status::{Identity, Status, flows};
 use crate::topology::Topology;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::netlink::netfilter::conntrack::{ConnectionEvents, Keep};
-use kernel::netlink::{Change, Events, Link, link_by_name};
+use kernel::netlink::{Change, Events, Link, PolicyEvents, link_by_name};
 use serde_json::{Value, json};
 use service::control::{ControlHandler, Refused, Server};
 use service::event_loop::ready;
@@ -170,6 +170,7 @@ pub struct Running {
     shared: Arc<Shared>,
     connections: ConnectionEvents,
     forwarding: Events,
+    policies: Option<PolicyEvents>,
     stop: UnixStream,
     state: StateDir,
     changed: bool,
@@ -206,6 +207,8 @@ impl Running {
         }
         // Events of what happens meanwhile wait for the first look.
         let (connections, forwarding, keep) = listen()?;
+        let policies =
+            PolicyEvents::open().map_err(|source| Error::Listening { what: "IPsec policies", source })?;
         let mut program = Forwarding::load(request.flows as u32, next_hop_places(request.flows))?;
         let (upload, download) = request.limits;
         for (place, limit) in [(UPLOAD, upload), (DOWNLOAD, download)] {
@@ -239,6 +242,7 @@ impl Running {
                 shared,
                 connections,
                 forwarding,
+                policies,
                 stop,
                 state,
                 changed,
@@ -276,9 +280,13 @@ impl Running {
                 (false, true) => POLL,
                 (false, false) => BEAT,
             };
-            let sources =
-                [Some(self.stop.as_fd()), Some(self.forwarding.as_fd()), Some(self.connections.as_fd())];
-            let [stop, forwarding, connections] =
+            let sources = [
+                Some(self.stop.as_fd()),
+                Some(self.forwarding.as_fd()),
+                Some(self.connections.as_fd()),
+                self.policies.as_ref().map(AsFd::as_fd),
+            ];
+            let [stop, forwarding, connections, policies] =
                 ready(sources, Some(timeout)).map_err(|source| Error::System { what: "wait", source })?;
             if stop {
                 return Ok(());
@@ -287,6 +295,9 @@ impl Running {
             if beat.elapsed() >= BEAT {
                 engine.beat()?;
                 beat = Instant::now();
+            }
+            if policies {
+                self.follow_policies(&mut engine)?;
             }
             if forwarding {
                 self.follow_forwarding(&mut engine)?;
@@ -315,6 +326,12 @@ impl Running {
             engine.change(change)?;
         }
         engine.finish_changes()
+    }
+
+    fn follow_policies(&self, engine: &mut Engine) -> Result<(), Error> {
+        let changed = self.policies.as_ref().map(PolicyEvents::take).transpose();
+        let failed = |source| Error::Listening { what: "IPsec policies", source };
+        if changed.map_err(failed)? == Some(true) { engine.distrust() } else { Ok(()) }
     }
 
     fn follow_connections(&mut self, engine: &mut Engine) -> Result<(), Error> {

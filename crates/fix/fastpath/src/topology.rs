@@ -2,7 +2,7 @@
 //! from an interface down to the port by which frames leave.
 
 use crate::obstacle::Obstacle;
-use kernel::netlink::{self, BridgeEntry, Link, Neighbour, Refusal};
+use kernel::netlink::{self, BridgeEntry, Link, Neighbour, Policy, Refusal};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use wire::ethernet::MacAddress;
@@ -61,6 +61,7 @@ pub struct Topology {
     bridged: HashMap<(u32, MacAddress), u32>,
     own: HashSet<IpAddr>,
     sessions: Vec<KernelSession>,
+    policies: Vec<Policy>,
     overlays: HashMap<String, Overlay>,
 }
 
@@ -78,6 +79,7 @@ impl Topology {
         let mut topology = Topology {
             overlays: found.collect(),
             links: links.into_iter().map(|link| (link.index, link)).collect(),
+            policies: netlink::policies()?,
             own: netlink::addresses()?.into_iter().collect(),
             sessions: sessions(&std::fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default()),
             ..Topology::default()
@@ -96,10 +98,18 @@ impl Topology {
         address.is_loopback() || self.own.contains(&address)
     }
 
+    /// Whether an IPsec policy may be for packets between two stations.
+    pub fn has_policy(&self, protocol: u8, one: IpAddr, other: IpAddr) -> bool {
+        let is_for = |policy: &Policy| {
+            policy.may_be_for(one, other, protocol) || policy.may_be_for(other, one, protocol)
+        };
+        self.policies.iter().any(is_for)
+    }
+
     /// An interface is so now. Gives whether anything of it changed that decides about ways.
     pub fn set_link(&mut self, link: Link) -> bool {
         let facts = |link: &Link| {
-            let about = (link.works(), link.mtu, link.mac, link.below, link.master, link.vlan.clone());
+            let about = (link.works(), link.mtu, link.mac, link.below, link.master, link.vlan);
             (about, link.name.clone(), link.vlan_filtering)
         };
         let is_new = self.links.get(&link.index).is_none_or(|known| facts(known) != facts(&link));
