@@ -34,6 +34,7 @@ pub fn material(texts: &[&str], interface: &str) -> Material {
             Some(IpCounts { received: 1_000_000, discarded: 4 }),
             Some(IpCounts { received: 1_060_000, discarded: 4 }),
         ],
+        fastpath: None,
         steering: Readings { former: Some(off()), latest: Ok(off()), between: Duration::from_secs(1) },
         left_out: 0,
     }

@@ -1,5 +1,6 @@
 //! The threads behind the screen: one samples the machine at each interval, one takes short looks at the traffic.
 
+use super::fastpath::FastpathRows;
 use super::model::{self, IpCounts, Material};
 use super::steering::{self, Readings};
 use super::traffic::{Sampling, Tally, Windows};
@@ -10,6 +11,7 @@ use host::live::{self, Counters};
 use host::sample::{self, Limits};
 use host::setting::InterfaceName;
 use host::text::Reader;
+use service::StateDir;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -60,7 +62,7 @@ impl Gatherer {
         interval: Duration,
         first: Option<Duration>,
         with_sample: bool,
-        records: Records,
+        state: StateDir,
     ) -> anyhow::Result<Gatherer> {
         let (events_in, events) = channel();
         let (machine_orders, orders) = channel();
@@ -71,7 +73,7 @@ impl Gatherer {
         // The descriptors and buffers of a reader belong to its thread.
         thread::spawn(move || {
             let _last_word = LastWord(&to_screen);
-            let mut machine = match Machine::open(&name, records) {
+            let mut machine = match Machine::open(&name, state) {
                 Ok(machine) => machine,
                 Err(error) => return drop(opened_in.send(Err(error))),
             };
@@ -169,6 +171,7 @@ impl Pace {
 struct Counted {
     text: Vec<u8>,
     ip: Option<IpCounts>,
+    fastpath: Option<fastpath::status::Status>,
     steering: Result<Status, String>,
     at: Instant,
 }
@@ -181,14 +184,16 @@ struct Machine {
     settings: Vec<u8>,
     settings_at: Instant,
     records: Records,
+    state: StateDir,
 }
 
 impl Machine {
-    fn open(interface: &str, records: Records) -> anyhow::Result<Machine> {
+    fn open(interface: &str, state: StateDir) -> anyhow::Result<Machine> {
+        let records = Records::new(state.path());
         let counters = Counters::open(interface)?;
         let (interface, device) = (interface.to_owned(), interface.to_owned());
         let (settings, settings_at) = (Vec::new(), Instant::now());
-        let mut machine = Machine { interface, device, counters, settings, settings_at, records };
+        let mut machine = Machine { interface, device, counters, settings, settings_at, records, state };
         machine.read_settings()?;
         Ok(machine)
     }
@@ -269,7 +274,8 @@ impl Machine {
         let file = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).ok();
         let ip = file("snmp").and_then(|snmp| IpCounts::read(&snmp, file("snmp6").as_deref()));
         let steering = steering::read(&self.device, &self.records);
-        Ok(Counted { text, ip, steering, at })
+        let fastpath = super::fastpath::read(&self.device, &self.state);
+        Ok(Counted { text, ip, fastpath, steering, at })
     }
 
     fn material(&self, former: &Counted, latest: &Counted) -> anyhow::Result<Material> {
@@ -279,9 +285,11 @@ impl Machine {
             latest: latest.steering.clone(),
             between: latest.at.saturating_duration_since(former.at),
         };
+        let between = latest.at.saturating_duration_since(former.at);
         Ok(Material {
             interface: self.interface.clone(),
             snapshot,
+            fastpath: FastpathRows::between(former.fastpath.as_ref(), latest.fastpath.as_ref(), between),
             ip: [former.ip, latest.ip],
             steering,
             left_out: self.counters.left_out(),

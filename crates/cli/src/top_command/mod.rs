@@ -5,6 +5,7 @@
 
 mod app;
 mod columns;
+mod fastpath;
 #[cfg(test)]
 mod fixture;
 mod gather;
@@ -72,7 +73,7 @@ impl TopArguments {
             false => self.interface.clone(),
         };
         let gatherer =
-            Gatherer::start(&interface, self.interval, first, !self.no_sample, self.state.records())?;
+            Gatherer::start(&interface, self.interval, first, !self.no_sample, self.state.folder())?;
         let result = if is_screen {
             screen::show(&interface, App::new(self.interval), &gatherer, sampling)
         } else {

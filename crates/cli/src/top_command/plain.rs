@@ -35,6 +35,7 @@ pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
     part(out, "Stages", &model.stages, STAGES)?;
     traffic(out, model)?;
     steering(out, model)?;
+    fastpath(out, model)?;
     if !model.notes.is_empty() {
         out.heading("Notes")?;
         for note in &model.notes {
@@ -61,6 +62,20 @@ fn steering(out: &mut Output, model: &Model) -> io::Result<()> {
     }
     rows(out, &model.steering.cpus, STEERED)?;
     rows(out, &model.steering.reasons, REASONS)
+}
+
+fn fastpath(out: &mut Output, model: &Model) -> io::Result<()> {
+    let Some(rows) = &model.fastpath else { return Ok(()) };
+    out.heading("Fast path")?;
+    let rate = compact(rows.fast_per_second);
+    writeln!(out, "  {rate} packets/s, {} of all; {} connections", share(rows.share), rows.flows)?;
+    let passed = rows.reasons.iter().map(|row| format!("{} {}/s", row.reason, compact(row.per_second)));
+    let passed: Vec<String> = passed.collect();
+    if passed.is_empty() {
+        Ok(())
+    } else {
+        out.paragraph("  ", &format!("to the kernel: {}", passed.join(", ")))
+    }
 }
 
 fn part<R>(out: &mut Output, title: &str, of: &[R], columns: &[Column<R>]) -> io::Result<()> {

@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "rxlane.fastpath/1";
 pub const FLOWS: &str = "rxlane.fastpath-flows/1";
 
 /// A fast path at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// [`SCHEMA`].
     pub schema: String,

@@ -11,6 +11,7 @@ pub use remarks::{Heat, Remark, is_known};
 pub use rows::{CpuRow, QueueRow, VectorRow, sum};
 pub use stages::{IpCounts, StageRow};
 
+use super::fastpath::FastpathRows;
 use super::steering::{Readings, SteeringRows};
 use super::traffic::{Class, Sampling, Tally};
 use host::{Interface, Kind, Snapshot};
@@ -27,6 +28,7 @@ pub struct Material {
     pub interface: String,
     pub snapshot: Snapshot,
     pub ip: [Option<IpCounts>; 2],
+    pub fastpath: Option<FastpathRows>,
     pub steering: Readings,
     /// Interfaces on top of this one that are not looked at, since there are too many.
     pub left_out: usize,
@@ -59,6 +61,8 @@ pub struct Model {
     pub stages: Vec<StageRow>,
     pub traffic: TrafficRows,
     pub steering: SteeringRows,
+    /// `None`: the device is no port of a fast path.
+    pub fastpath: Option<FastpathRows>,
     /// What is not known, and what it would take.
     pub notes: Vec<String>,
 }
@@ -144,6 +148,7 @@ impl Model {
             stages,
             traffic,
             steering,
+            fastpath: material.fastpath.clone(),
             notes: Vec::new(),
         };
         model.remarks = remarks::remarks(&model);

@@ -180,6 +180,8 @@ fn machine(model: &Model, room: usize) -> String {
         Some(mode) => format!("steering {}", mode),
         None => "steering unknown".to_owned(),
     });
+    let share = model.fastpath.as_ref().and_then(|fastpath| fastpath.share);
+    words.extend(share.map(|share| format!("fast path {:.0} %", 100.0 * share)));
     let line = words.join("  ");
     let with_mtu = model.mtu.map(|mtu| format!("{line}  MTU {mtu}"));
     with_mtu.filter(|with_mtu| with_mtu.chars().count() <= room).unwrap_or(line)
