@@ -57,6 +57,8 @@ pub struct Engine {
     /// Connections to be resolved anew, and the timeout that conntrack has for each protocol.
     again: Vec<Tuple>,
     waiting: HashMap<Tuple, (Established, Instant)>,
+    /// Connections whose obstacle goes with a change of interfaces, routes or rules: a line that is down is up again.
+    hindered: HashMap<Tuple, Established>,
     /// Connections of whose end no event may come.
     silent: Vec<Tuple>,
     timeouts: Timeouts,
@@ -121,6 +123,7 @@ impl Engine {
             is_outdated: false,
             again: Vec::new(),
             waiting: HashMap::new(),
+            hindered: HashMap::new(),
             silent: Vec::new(),
             timeouts: Timeouts::read(),
             read_to: 0,
@@ -170,6 +173,8 @@ impl Engine {
         for tuple in ended {
             self.remove(&tuple, Removal::Ended)?;
         }
+        self.waiting.retain(|tuple, _| matches!(all.get(tuple), Some(Found::Established(_))));
+        self.hindered.retain(|tuple, _| matches!(all.get(tuple), Some(Found::Established(_))));
         let found: Vec<Found> = all.into_values().collect();
         for piece in found.chunks(PIECE) {
             // No event may come of these, not even of their end.
@@ -209,7 +214,14 @@ impl Engine {
     }
 
     fn is_new(&self, connection: &Established) -> bool {
-        self.flows.get(&connection.original).is_none_or(|known| known.connection != *connection)
+        self.known(&connection.original) != Some(*connection)
+    }
+
+    /// A connection that is installed, or will be when it can.
+    fn known(&self, tuple: &Tuple) -> Option<Established> {
+        let installed = self.flows.get(tuple).map(|installed| installed.connection);
+        let waiting = || self.waiting.get(tuple).map(|(connection, _)| *connection);
+        installed.or_else(waiting).or_else(|| self.hindered.get(tuple).copied())
     }
 
     /// What conntrack says of these; one that has ended is none any more.
@@ -228,6 +240,7 @@ impl Engine {
 
     fn end(&mut self, tuple: &Tuple) -> Result<(), Error> {
         self.waiting.remove(tuple);
+        self.hindered.remove(tuple);
         self.remove(tuple, Removal::Ended)
     }
 
@@ -264,7 +277,13 @@ impl Engine {
                         self.silent.push(connection.original);
                     }
                 }
-                Err(obstacle) => self.wait(*connection, obstacle),
+                Err(obstacle) => {
+                    self.wait(*connection, obstacle);
+                    let is_known = self.known(&connection.original).is_some();
+                    if is_known && silent && self.silent.len() < SILENT {
+                        self.silent.push(connection.original);
+                    }
+                }
             }
         }
         self.send_updates();
@@ -277,9 +296,10 @@ impl Engine {
     ///
     /// As [`Engine::connections`].
     pub fn poll(&mut self) -> Result<(), Error> {
-        let flows = &self.flows;
-        self.silent.retain(|tuple| flows.get(tuple).is_some());
-        let found = self.query(&self.silent.clone())?;
+        let mut silent = std::mem::take(&mut self.silent);
+        silent.retain(|tuple| self.known(tuple).is_some());
+        let found = self.query(&silent)?;
+        self.silent = silent;
         self.take(&found, true)
     }
 
@@ -291,8 +311,12 @@ impl Engine {
     /// Keeps a connection in mind whose obstacle may go by itself.
     fn wait(&mut self, connection: Established, obstacle: Obstacle) {
         let is_known = self.waiting.contains_key(&connection.original);
-        if !is_known {
+        let was_hindered = self.hindered.remove(&connection.original).is_some();
+        if !is_known && !was_hindered {
             self.counted.refuse(obstacle);
+        }
+        if obstacle.may_change() && self.hindered.len() < WAITING {
+            self.hindered.insert(connection.original, connection);
         }
         if obstacle.is_temporary() && (is_known || self.waiting.len() < WAITING) {
             let now = Instant::now();
@@ -322,6 +346,7 @@ impl Engine {
         let Some((to_inside, to_outside)) = places else {
             if let Some(known) = known {
                 self.take_out(&known)?;
+                self.counted.remove(Removal::Rerouted);
             }
             self.wait(connection, Obstacle::Full);
             return Ok(());
@@ -347,6 +372,7 @@ impl Engine {
         let renewed = known.map_or_else(Instant::now, |known| known.renewed);
         let next_hops = [next_hops::Key::of(outside), next_hops::Key::of(inside)];
         self.waiting.remove(&connection.original);
+        self.hindered.remove(&connection.original);
         self.flows.insert(Installed { connection, keys, next_hops, renewed });
         Ok(())
     }
@@ -485,7 +511,7 @@ impl Engine {
         if std::mem::take(&mut self.is_outdated) {
             self.read_machine()?;
             self.again = self.flows.iter().map(|one| one.connection.original).collect();
-            self.again.extend(self.waiting.keys());
+            self.again.extend(self.waiting.keys().chain(self.hindered.keys()));
         }
         Ok(())
     }
@@ -508,6 +534,7 @@ impl Engine {
     fn route(&mut self, destination: Option<(IpAddr, u8)>) -> Result<(), Error> {
         let Some(network) = destination.filter(|(_, bits)| *bits > 0) else { return self.start_over() };
         let under = self.flows.within(network);
+        self.again.extend(self.hindered.keys());
         if under.len() > MANY {
             return self.start_over();
         }
@@ -527,12 +554,13 @@ impl Engine {
             let is_port = |interface| ports.place(interface).is_some();
             let Ok(way) = self.topology.way(key.interface, key.next, is_port) else {
                 self.program.set_next_hop(place, None)?;
+                self.next_hops.unset(&key);
                 let flows = self.flows.of_next_hop(&key);
                 self.again.extend(flows);
                 continue;
             };
             let side = Side { way, ..former.clone() };
-            if side == former {
+            if self.next_hops.is_written(&key, &side) {
                 continue;
             }
             let port = ports.place(side.way.port).unwrap_or_default();
@@ -550,11 +578,7 @@ impl Engine {
 
     /// Resolves connections anew: their flows are written again, or removed.
     fn resolve_again(&mut self, tuples: &[Tuple]) -> Result<(), Error> {
-        let known = |tuple: &Tuple| {
-            let installed = self.flows.get(tuple).map(|installed| installed.connection);
-            installed.or_else(|| self.waiting.get(tuple).map(|(connection, _)| *connection))
-        };
-        let connections: Vec<Established> = tuples.iter().filter_map(known).collect();
+        let connections: Vec<Established> = tuples.iter().filter_map(|tuple| self.known(tuple)).collect();
         for (connection, resolved) in connections.iter().zip(self.resolve(&connections)) {
             let known = self.flows.remove(&connection.original);
             match resolved {

@@ -23,6 +23,10 @@ pub enum Error {
     NoPort { interface: String, kind: String },
     #[error("a fast path takes at least two ports, or one with several VLANs: {0} stands alone")]
     Alone(String),
+    #[error(
+        "a fast path is up in this network namespace already: `rxlane fastpath status` shows it, `rxlane fastpath down` ends it"
+    )]
+    Up,
     #[error("{0} ports: a fast path has {most} at most", most = xdp::forward_layout::PORTS_MOST)]
     Ports(usize),
     #[error(
@@ -59,7 +63,7 @@ impl Error {
     /// Which exit code it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::HiddenTags { .. } | Error::Shaper { .. } => ErrorKind::No,
+            Error::HiddenTags { .. } | Error::Shaper { .. } | Error::Up => ErrorKind::No,
             Error::NoPort { .. } | Error::Alone(_) | Error::Ports(_) => ErrorKind::Usage,
             Error::Program(error) if !error.lacks() => ErrorKind::No,
             Error::Control(error) if error.is_negative() => ErrorKind::No,

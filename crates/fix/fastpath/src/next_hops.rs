@@ -29,6 +29,8 @@ impl Key {
 struct Known {
     place: u32,
     side: Side,
+    /// Whether it stands in the map; it does not while the station is not known.
+    is_written: bool,
     /// Flows that leave by it.
     flows: usize,
 }
@@ -64,8 +66,9 @@ impl NextHops {
         let key = Key::of(side);
         if let Some(known) = self.known.get_mut(&key) {
             known.flows += 1;
-            let is_new = known.side != *side;
+            let is_new = !known.is_written || known.side != *side;
             known.side = side.clone();
+            known.is_written = true;
             return Ok((known.place, is_new));
         }
         let place = match self.free.pop_front() {
@@ -76,7 +79,7 @@ impl NextHops {
             }
             None => return Err(Obstacle::Full),
         };
-        self.known.insert(key, Known { place, side: side.clone(), flows: 1 });
+        self.known.insert(key, Known { place, side: side.clone(), is_written: true, flows: 1 });
         Ok((place, true))
     }
 
@@ -96,10 +99,23 @@ impl NextHops {
         self.known.iter().map(|(key, known)| (*key, known.place, &known.side))
     }
 
-    /// Its side is this one now.
+    /// Whether it stands in the map with this side.
+    pub fn is_written(&self, key: &Key, side: &Side) -> bool {
+        self.known.get(key).is_some_and(|known| known.is_written && known.side == *side)
+    }
+
+    /// It stands in the map with this side now.
     pub fn set(&mut self, key: &Key, side: Side) {
         if let Some(known) = self.known.get_mut(key) {
             known.side = side;
+            known.is_written = true;
+        }
+    }
+
+    /// It was taken out of the map: whatever side it has next has to be written.
+    pub fn unset(&mut self, key: &Key) {
+        if let Some(known) = self.known.get_mut(key) {
+            known.is_written = false;
         }
     }
 }

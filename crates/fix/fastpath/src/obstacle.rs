@@ -69,6 +69,22 @@ impl Obstacle {
         matches!(self, Obstacle::NoNeighbour | Obstacle::NoBridgePort | Obstacle::Full)
     }
 
+    /// Whether a change of interfaces, routes, rules or policies may remove it.
+    pub const fn may_change(self) -> bool {
+        matches!(
+            self,
+            Obstacle::Ipsec
+                | Obstacle::NoRoute
+                | Obstacle::Asymmetric
+                | Obstacle::Mark
+                | Obstacle::VlanFiltering
+                | Obstacle::NoPort
+                | Obstacle::Interface
+                | Obstacle::Tags
+                | Obstacle::TagPriority
+        )
+    }
+
     /// The word of reports.
     pub const fn name(self) -> &'static str {
         match self {

@@ -197,6 +197,9 @@ impl Running {
         ask: UnixStream,
     ) -> Result<Running, Error> {
         let state = instances.state().clone();
+        if instances.connect(NAME).is_ok() {
+            return Err(Error::Up);
+        }
         recover(&state)?;
         if let Some((interface, qdisc)) = checked.shapers().next().filter(|_| !request.bypass_qdisc) {
             return Err(Error::Shaper { interface: interface.to_owned(), qdisc: qdisc.to_owned() });
@@ -209,7 +212,8 @@ impl Running {
         let (connections, forwarding, keep) = listen()?;
         let policies =
             PolicyEvents::open().map_err(|source| Error::Listening { what: "IPsec policies", source })?;
-        let mut program = Forwarding::load(request.flows as u32, next_hop_places(request.flows))?;
+        // Each connection has two flows.
+        let mut program = Forwarding::load(2 * request.flows as u32, next_hop_places(request.flows))?;
         let (upload, download) = request.limits;
         for (place, limit) in [(UPLOAD, upload), (DOWNLOAD, download)] {
             if let Some(bits) = limit {
