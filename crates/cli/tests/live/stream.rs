@@ -18,15 +18,25 @@ impl Stream {
     /// Connects to an address of the other namespace.
     pub fn between(from: &Namespace, to: &Namespace, address: &str) -> Stream {
         let at = SocketAddr::new(address.parse().expect("an address"), PORT);
+        Stream::to(from, to, at, at)
+    }
+
+    /// The other end listens at an address that is not the one to which this one connects, where addresses are translated.
+    pub fn to(from: &Namespace, to: &Namespace, listens: SocketAddr, connects_to: SocketAddr) -> Stream {
         // A socket stays in the namespace in which it was made.
-        let listener = to.bound(|| TcpListener::bind(at)).expect("bound");
-        let sends = from.inside(|| TcpStream::connect_timeout(&at, PATIENCE)).expect("connected");
+        let listener = to.bound(|| TcpListener::bind(listens)).expect("bound");
+        let sends = from.inside(|| TcpStream::connect_timeout(&connects_to, PATIENCE)).expect("connected");
         let (takes, _) = listener.accept().expect("accepted");
         for end in [&sends, &takes] {
             end.set_write_timeout(Some(PATIENCE)).expect("a time");
             end.set_read_timeout(Some(PATIENCE)).expect("a time");
         }
         Stream { sends, takes }
+    }
+
+    /// Address and port of the end that has connected.
+    pub fn client(&self) -> SocketAddr {
+        self.sends.local_addr().expect("an address")
     }
 
     /// So many bytes there and the same back.

@@ -1,0 +1,70 @@
+//! Links of rxlane as the line to the server: tags and PPPoE come off and on in the program.
+
+use super::router::{FAR, LAN, PORT, Router, WAN, mac};
+use super::traffic::{Datagrams, wait_for_packets};
+use crate::process::Process;
+use crate::run::{BINARY, Ended};
+use testkit::netns::Namespace;
+use testkit::require;
+
+/// The server's address on the link.
+const SERVER: &str = "10.9.0.2";
+/// IP bytes of a datagram of these tests, behind the PPP protocol.
+const PPP_LENGTH: [u8; 2] = [0x02, 0x76];
+
+fn link(router: &Router, namespace: &Namespace, parent: &str, encapsulation: &str, address: &str) -> Process {
+    let mut command = namespace.command(BINARY);
+    command.args(["link", "up", "--parent", parent, "--name", "sub0", "--encap", encapsulation]);
+    command.args(["--address", address, "--datapath", "simple", "--state", &router.state()]);
+    let mut up = Process::start(&mut command);
+    assert!(up.says_before_its_end("is up over"), "{}", up.said());
+    up
+}
+
+#[test]
+fn frames_of_a_link_are_made_and_read_by_the_program() {
+    let tag = |tpid: [u8; 2], vid| [tpid[0], tpid[1], 0, vid];
+    let pppoe = |session| [&[0x88, 0x64, 0x11, 0, 0, session][..], &PPP_LENGTH, &[0, 0x21]].concat();
+    let (service, customer) = (tag([0x88, 0xa8], 100), tag([0x81, 0], 200));
+    for (encapsulation, expected) in [
+        ("q:200", [&customer[..], &[8, 0]].concat()),
+        ("ad:100,q:200", [&service[..], &customer, &[8, 0]].concat()),
+        ("pppoe:7@PEER", pppoe(7)),
+        ("ad:100,q:200,pppoe:9@PEER", [&service[..], &customer, &pppoe(9)].concat()),
+    ] {
+        if require("tun", crate::machine::tun()).is_none() {
+            return;
+        }
+        let Some(router) = Router::with_line(1516) else { return };
+        let named = |namespace: &Namespace, interface| {
+            let peer = mac(namespace, interface).map(|byte| format!("{byte:02x}")).join(":");
+            encapsulation.replace("PEER", &peer)
+        };
+        let near = link(&router, &router.router, WAN, &named(&router.server, FAR), "10.9.0.1/24");
+        let far = link(&router, &router.server, FAR, &named(&router.router, WAN), "10.9.0.2/24");
+        let has_tags = encapsulation.contains("q:");
+        if has_tags {
+            router.run(&["up", LAN, "sub0"]).is(&encapsulation, 1, "--disable-rxvlan");
+        }
+        let up = router.up_on(&[LAN, "sub0"], &["--disable-rxvlan"]);
+        let mut datagrams = Datagrams::through(&router, SERVER, PORT);
+        datagrams.exchange();
+        router.wait_for_flows(1);
+        router.becomes_fast(&mut datagrams);
+        let [mut inside, mut outside] = router.sniffers();
+        router.becomes_fast(&mut datagrams);
+        wait_for_packets(&mut inside, 1, |packet| packet.header == [8, 0]);
+        let packets = outside.packets();
+        assert!(!packets.is_empty());
+        for packet in packets {
+            assert_eq!(packet.header, expected, "{encapsulation}");
+            assert_eq!(packet.source.ip().to_string(), "10.9.0.1", "{encapsulation}");
+        }
+        up.interrupted().ends(0);
+        let features = router.router.run("ethtool", &["-k", WAN]).expect("features");
+        assert!(features.contains("rx-vlan-offload: on"), "{encapsulation}");
+        datagrams.exchange();
+        near.interrupted();
+        far.interrupted();
+    }
+}
