@@ -11,6 +11,7 @@ mod bench_scenarios;
 mod bench_work;
 mod captures;
 mod coalescing;
+mod fastpath;
 mod flowtable;
 mod harness;
 mod links;
