@@ -1,13 +1,14 @@
 //! Connections over the kernel's PPPoE to programs on the router.
 
+use crate::connections::Packets;
 use crate::mode::{Mode, choices, selected, spreading};
 use crate::{adapter, connections, vectors};
 use anyhow::Result;
 use rxlane_lab::Guest;
 use rxlane_lab::built::program;
 
-/// A session of the kernel's PPPoE between `client`, the router's, and `server` in the namespace `far`.
-pub fn connect(guest: &Guest) -> Result<()> {
+/// `client`, the router's, is wired to `server` in the namespace `far`, and both are up.
+pub fn wire(guest: &Guest) -> Result<()> {
     guest.sh("ip netns add far; ip link set server netns far; ip netns exec far ip link set lo up")?;
     adapter(guest, "client", 8)?;
     guest.sh(
@@ -15,10 +16,16 @@ pub fn connect(guest: &Guest) -> Result<()> {
          ip netns exec far ip link set server promisc on up",
     )?;
     vectors(guest, "server", 4)?;
+    guest
+        .sh("until [ \"$(ip netns exec far cat /sys/class/net/server/carrier)\" = 1 ]; do sleep 0.1; done")
+        .map(drop)
+}
+
+/// A session of the kernel's PPPoE between `client` and `server`.
+pub fn connect(guest: &Guest) -> Result<()> {
+    wire(guest)?;
     let agent = program("rxlane-lab")?.display().to_string();
     let (near, far) = (guest.mac("client")?.to_string(), guest.mac("server")?.to_string());
-    guest
-        .sh("until [ \"$(ip netns exec far cat /sys/class/net/server/carrier)\" = 1 ]; do sleep 0.1; done")?;
     guest.start(&[agent.as_str(), "session", "client", "7", &far], "/tmp/near")?;
     guest.start(&["ip", "netns", "exec", "far", &agent, "session", "server", "7", &near], "/tmp/far")?;
     guest.sh("until [ -s /tmp/near ] && [ -s /tmp/far ]; do sleep 0.1; done; i=$(cat /tmp/near); \
@@ -42,5 +49,5 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
         Some(Mode { pppoe_gro: Some(_), .. }) => choices,
         _ => spreading(cpus).into_iter().map(Mode::from).collect(),
     };
-    connections::measure(guest, cpus, &selected(modes), client)
+    connections::measure(guest, cpus, &selected(modes), client, Packets::OfTheLine)
 }

@@ -15,6 +15,8 @@ const FLOWS: u32 = 2000;
 /// Frames of a burst: fewer than the ring has descriptors, so that none is lost.
 const BURST: usize = 3000;
 const BURSTS: usize = 6;
+/// Where frames arrive, and leave.
+const PORTS: [&str; 2] = ["wan", "lan"];
 /// The other end of the session whose frames are injected.
 const GATEWAY: &str = "02:00:00:00:00:01";
 
@@ -53,31 +55,30 @@ pub fn measure(guest: &Guest, cpus: usize) -> Result<()> {
             cpus - 1
         );
         for mode in selected(spreading(cpus).into_iter().map(Mode::from).collect()) {
-            enter(guest, "wan", &mode, cpus)?;
-            let port = guest.port("wan")?;
+            enter(guest, PORTS, &mode, cpus)?;
             // The first packets fill caches.
-            burst(guest, port, &frames)?;
+            burst(guest, PORTS, &frames)?;
             let idle = idle(guest)?;
             let work = count(guest, &idle, || {
                 let before = guest.port("lan")?.received();
                 for _ in 0..BURSTS {
-                    burst(guest, port, &frames)?;
+                    burst(guest, PORTS, &frames)?;
                 }
                 let passed = guest.port("lan")?.received() - before;
                 let sent = (BURSTS * frames.len()) as u64;
                 Ok((passed, format!("({} lost)", sent.saturating_sub(passed))))
             })?;
             print(&mode.name(), &work, cpus);
-            leave(guest, "wan", &mode)?;
+            leave(guest, PORTS, &mode)?;
         }
     }
     guest.signal(session, 15, true)?;
     Ok(())
 }
 
-/// Sends a burst and waits until all or nothing more comes out of the other side.
-fn burst(guest: &Guest, port: &rxlane_lab::Port, frames: &[Vec<u8>]) -> Result<()> {
-    let out = guest.port("lan")?;
+/// Sends a burst and waits until all or nothing more comes out of the other side: that.
+pub fn burst(guest: &Guest, [port, out]: [&str; 2], frames: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let (port, out) = (guest.port(port)?, guest.port(out)?);
     let before = out.received();
     port.inject(frames, 0)?;
     let mut last = (out.received(), Instant::now());
@@ -89,8 +90,7 @@ fn burst(guest: &Guest, port: &rxlane_lab::Port, frames: &[Vec<u8>]) -> Result<(
             last = (now, Instant::now());
         }
         if now - before >= frames.len() as u64 || last.1.elapsed() > Duration::from_millis(1500) {
-            out.collect();
-            return Ok(());
+            return Ok(out.collect());
         }
     }
 }

@@ -1,12 +1,15 @@
 //! How much work a packet is, and on which CPU, in instructions per packet and CPU: PPPoE TCP over `igb`, forwarded, delivered, and
-//! routed with NAT, without steering, with RPS, steered, and with what the kernel offers besides.
+//! routed with NAT, without steering, with RPS, steered, and with what the kernel offers besides. `download` and `upload` are routed
+//! as by most home routers, and with the fast path, too: PPPoE of `pppd` in a VLAN, masquerade and a filter on states.
 //!
 //! ```console
 //! $ cargo build -p rxlane -p rxlane-lab && cargo run -p rxlane-lab --example work -- 6.12 forwarded,delivered,routed 4
+//! $ cargo run -p rxlane-lab --example work -- 6.12 download,upload 4
+//! $ cargo run -p rxlane-lab --example work -- 6.12 saturated 4
 //! ```
 //!
 //! The last number is how many CPUs are the router's, from CPU 0 on, which takes the interrupts of the queue with all
-//! PPPoE; a word behind it leaves only the rows whose names contain it. Senders and receiving programs of real connections live on
+//! PPPoE; words behind it (`'none;fastpath'`) leave only the rows whose names contain one of them. Senders and receiving programs of real connections live on
 //! CPUs 4 to 7.
 
 #![allow(clippy::print_stdout)]
@@ -17,12 +20,16 @@ mod delivered;
 mod forwarded;
 mod mode;
 mod routed;
+mod saturated;
+mod tagged;
 
 use anyhow::{Context, Result, ensure};
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
 use std::process::Command;
+use tagged::Direction;
 
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/redirect.bpf.c");
+/// Programs of `lab/bpf`.
+const PROGRAMS: [&str; 2] = ["redirect", "port"];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +38,13 @@ fn main() -> Result<()> {
     let parts = arguments.get(1).map_or("forwarded,delivered,routed", String::as_str);
     let cpus: usize = arguments.get(2).map_or(Ok(4), |cpus| cpus.parse())?;
     ensure!((2..=8).contains(&cpus), "2 to 8 CPUs");
+    let directions: Vec<Direction> =
+        Direction::ALL.into_iter().filter(|direction| parts.contains(direction.name())).collect();
+    let has = |part: &str| parts.contains(part);
+    ensure!(
+        directions.is_empty() || !has("delivered") && !has("routed"),
+        "one session between client and server"
+    );
     let lab = Lab::prepare().map_err(|missing| anyhow::anyhow!("{missing}"))?;
     let [client, server] = Nic::pair("client", "server", Model::Igb);
     let [inside, home] = Nic::pair("inside", "home", Model::Igb);
@@ -38,32 +52,48 @@ fn main() -> Result<()> {
     let guest = lab.boot(&Spec { cpus: 8, nics, counting: true, ..Spec::new(kernel) })?;
     println!("{}", guest.sh("uname -rv")?.trim());
     println!("{}", rxlane_lab::emulator()?);
-    let object = tempfile::NamedTempFile::new()?;
-    let built = Command::new("clang")
-        .args(["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-c", PROGRAM, "-o"])
-        .arg(object.path())
-        .status()?;
-    ensure!(built.success(), "clang");
-    guest.write("/tmp/redirect.o", &std::fs::read(object.path())?)?;
+    for name in PROGRAMS {
+        compile(&guest, name)?;
+    }
     guest.sh(
         "mount -t bpf bpf /sys/fs/bpf; sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0 \
               net.ipv4.conf.default.rp_filter=0 net.core.netdev_max_backlog=8192",
     )?;
     adapter(&guest, "wan", cpus)?;
     adapter(&guest, "lan", cpus)?;
-    if parts.contains("forwarded") {
+    if has("forwarded") {
         forwarded::measure(&guest, cpus)?;
     }
-    if parts.contains("delivered") || parts.contains("routed") {
+    if has("delivered") || has("routed") {
         delivered::connect(&guest)?;
     }
-    if parts.contains("delivered") {
+    if has("delivered") {
         delivered::measure(&guest, cpus)?;
     }
-    if parts.contains("routed") {
+    if has("routed") {
         routed::measure(&guest, cpus)?;
     }
+    if has("saturated") {
+        ensure!(directions.is_empty() && !has("forwarded"), "one session");
+        saturated::measure(&guest, cpus)?;
+    }
+    if !directions.is_empty() {
+        tagged::measure(&guest, cpus, &directions)?;
+    }
     Ok(())
+}
+
+/// A program of `lab/bpf`, in the guest as `/tmp/NAME.o`.
+fn compile(guest: &Guest, name: &str) -> Result<()> {
+    let object = tempfile::NamedTempFile::new()?;
+    let built = Command::new("clang")
+        .args(["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-c"])
+        .arg(format!("{}/bpf/{name}.bpf.c", env!("CARGO_MANIFEST_DIR")))
+        .arg("-o")
+        .arg(object.path())
+        .status()?;
+    ensure!(built.success(), "clang");
+    guest.write(&format!("/tmp/{name}.o"), &std::fs::read(object.path())?)
 }
 
 /// So many queues, long rings, each vector on its own CPU. PPPoE is on the first queue however many there are.

@@ -19,6 +19,10 @@ pub enum Spreading {
     Least(u32),
     /// By `rxlane steer up` to these CPUs; it samples the interface under load and chooses the shares.
     Steer(String),
+    /// None: `rxlane fastpath up` on the line and the interface inside.
+    Fastpath,
+    /// None: frames leave by the other interface as they are, by the least program that can.
+    Port,
 }
 
 /// A way of spreading, and what the kernel does besides.
@@ -44,6 +48,8 @@ impl Mode {
             Spreading::Rps(mask) => Some(format!("RPS, mask {mask:x}")),
             Spreading::Least(buckets) => Some(format!("least, {buckets}/256 to CPU 0")),
             Spreading::Steer(cpus) => Some(format!("rxlane, --cpus {cpus}")),
+            Spreading::Fastpath => Some("fastpath".to_owned()),
+            Spreading::Port => Some("least that forwards".to_owned()),
         };
         let flowtable = self.flowtable.then(|| "flowtable".to_owned());
         let gro = self.pppoe_gro.unwrap_or_default().then(|| "PPPoE GRO".to_owned());
@@ -72,10 +78,11 @@ impl Mode {
 const STAYS: f64 = 790.0;
 const MOVES: f64 = 6150.0;
 
-/// Those of the modes whose names contain the word that was given.
+/// Those of the modes whose names contain one of the words that were given.
 pub fn selected(modes: Vec<Mode>) -> Vec<Mode> {
-    let word = std::env::args().nth(4).unwrap_or_default();
-    modes.into_iter().filter(|mode| mode.name().contains(&word)).collect()
+    let words = std::env::args().nth(4).unwrap_or_default();
+    let is_given = |mode: &Mode| words.split(';').any(|word| mode.name().contains(word));
+    modes.into_iter().filter(is_given).collect()
 }
 
 /// All ways of spreading over `cpus` CPUs.
@@ -105,7 +112,8 @@ pub fn choices(cpus: usize) -> Vec<Spreading> {
     spreading.into_iter().chain(steer.map(Spreading::Steer)).collect()
 }
 
-pub fn enter(guest: &Guest, name: &str, mode: &Mode, cpus: usize) -> Result<()> {
+/// `name` is where packets arrive that are spread, `inside` the other side of the router.
+pub fn enter(guest: &Guest, [name, inside]: [&str; 2], mode: &Mode, cpus: usize) -> Result<()> {
     if let Some(is_on) = mode.pppoe_gro {
         gro(guest, name, is_on)?;
     }
@@ -117,10 +125,18 @@ pub fn enter(guest: &Guest, name: &str, mode: &Mode, cpus: usize) -> Result<()> 
         Spreading::Rps(mask) => rps(guest, name, *mask),
         Spreading::Least(buckets) => least(guest, name, *buckets, cpus),
         Spreading::Steer(cpus) => steer(guest, name, cpus),
+        Spreading::Port => port(guest, name, inside),
+        Spreading::Fastpath => {
+            guest.sh(&format!(
+                "{} fastpath up {name} {inside} --daemon --disable-rxvlan >/dev/null",
+                program("rxlane")?.display()
+            ))?;
+            settled(guest, &[name, inside])
+        }
     }
 }
 
-pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
+pub fn leave(guest: &Guest, [name, inside]: [&str; 2], mode: &Mode) -> Result<()> {
     match &mode.spreading {
         Spreading::Off => {}
         Spreading::Rps(_) => rps(guest, name, 0)?,
@@ -132,8 +148,17 @@ pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
                 _ => format!("ip link set {name} xdpdrv off; rm -rf {PINS}"),
             };
             guest.sh(&down)?;
-            guest.await_carrier(name)?;
-            vectors(guest, name, 0)?;
+            settled(guest, &[name])?;
+        }
+        Spreading::Port => {
+            guest.sh(&format!(
+                "ip link set {name} xdpdrv off; ip link set {inside} xdpdrv off; rm -rf {PINS}"
+            ))?;
+            settled(guest, &[name, inside])?;
+        }
+        Spreading::Fastpath => {
+            guest.sh(&format!("{} fastpath down >/dev/null", program("rxlane")?.display()))?;
+            settled(guest, &[name, inside])?;
         }
     }
     if mode.flowtable {
@@ -141,6 +166,15 @@ pub fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
     }
     if mode.pppoe_gro.is_some() {
         gro(guest, name, true)?;
+    }
+    Ok(())
+}
+
+/// Adapters that were set up anew have a carrier after a while, and their vectors on other CPUs.
+fn settled(guest: &Guest, names: &[&str]) -> Result<()> {
+    for name in names {
+        guest.await_carrier(name)?;
+        vectors(guest, name, 0)?;
     }
     Ok(())
 }
@@ -173,10 +207,26 @@ fn least(guest: &Guest, name: &str, first: u32, cpus: usize) -> Result<()> {
     vectors(guest, name, 0)
 }
 
+/// Frames from the one to the other; `igb` sends for XDP only where it has a program itself.
+fn port(guest: &Guest, name: &str, inside: &str) -> Result<()> {
+    let index = guest.sh(&format!("cat /sys/class/net/{inside}/ifindex"))?;
+    guest.sh(&format!(
+        "mkdir {PINS}; bpftool prog loadall /tmp/port.o {PINS} pinmaps {PINS}; \
+         bpftool map update pinned {PINS}/PORT key 0 0 0 0 value {} 0 0 0; \
+         for nic in {name} {inside}; do bpftool net attach xdpdrv pinned {PINS}/forward dev $nic; done",
+        index.trim()
+    ))?;
+    settled(guest, &[name, inside])
+}
+
 /// Buckets by CPU, as `rxlane steer up` chooses them while the interface is in use.
 fn steer(guest: &Guest, name: &str, cpus: &str) -> Result<()> {
-    let command =
-        format!("{} steer up {name} --cpus {cpus} --classes pppoe --seconds 3", program("rxlane")?.display());
+    // The adapter takes the tag of a VLAN off where there is one.
+    let tag = if guest.sh("ip link show type vlan")?.is_empty() { "" } else { "--disable-rxvlan" };
+    let command = format!(
+        "{} steer up {name} --cpus {cpus} --classes pppoe {tag} --seconds 3",
+        program("rxlane")?.display()
+    );
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         if let Ok(port) = guest.port(name) {
