@@ -84,6 +84,12 @@ INLINE int is_mac(const u8 *one, const u8 *other)
 	return LOAD(u32, one) == LOAD(u32, other) && LOAD(u16, one + 4) == LOAD(u16, other + 4);
 }
 
+/* Whether a station can have this address: it is no group's, and not zero. A bridge drops other senders' frames (br_handle_frame). */
+INLINE int is_station(const u8 *mac)
+{
+	return !(mac[0] & 1) && (LOAD(u32, mac) | LOAD(u16, mac + 4));
+}
+
 INLINE int is_known_tag(struct ethertype type)
 {
 	return is_ethertype(type, ETHERTYPE_VLAN) || is_ethertype(type, ETHERTYPE_SERVICE_VLAN);
@@ -434,7 +440,7 @@ INLINE enum pass is_allowed(struct context *context, const struct incoming *inco
 		return PASS_DAEMON_SILENT;
 	if (RARE(flow->generation != READ_ONCE(alive->generation)))
 		return PASS_STALE;
-	if (RARE(!is_mac(incoming->frame, flow->own)))
+	if (RARE(!is_mac(incoming->frame, flow->own)) || RARE(!is_station(incoming->frame + 6)))
 		return PASS_NOT_ADDRESSED;
 	if (RARE(!next) || RARE(next->length < ETHERNET_LENGTH) || RARE(next->length > NEXT_HEADER_MOST))
 		return PASS_NO_NEXT_HOP;

@@ -17,7 +17,7 @@ pub enum Pass {
     Stale = 1,
     /// The daemon's heartbeat is older than [`HEARTBEAT_MOST_NS`].
     DaemonSilent = 2,
-    /// The destination MAC address is not the router's.
+    /// The destination MAC address is not the router's, or no station can have the source address.
     NotAddressed = 3,
     /// Its flow has no next hop, or that has no port.
     NoNextHop = 4,

@@ -83,7 +83,8 @@ fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<V
     if flow.generation != tables.generation {
         return Err(Pass::Stale);
     }
-    if frame.get(..6) != Some(&flow.own.0[..]) {
+    let is_station = |mac: &[u8]| mac.first().is_some_and(|first| first & 1 == 0) && mac != [0; 6];
+    if frame.get(..6) != Some(&flow.own.0[..]) || !frame.get(6..12).is_some_and(is_station) {
         return Err(Pass::NotAddressed);
     }
     let next = tables.next_hops.get(flow.next_hop as usize).copied().flatten().ok_or(Pass::NoNextHop)?;

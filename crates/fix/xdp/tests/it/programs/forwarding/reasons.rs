@@ -87,6 +87,8 @@ fn reasons() -> (Vec<(Key, Flow)>, Vec<Staying>) {
         (Pass::Stale, "another generation", plain(10)),
         (Pass::NotAddressed, "another station", with(&udp, 5, &[9])),
         (Pass::NotAddressed, "all stations", with(&udp, 0, &[0xff; 6])),
+        (Pass::NotAddressed, "from a group", with(&udp, 6, &[3])),
+        (Pass::NotAddressed, "from nobody", with(&udp, 6, &[0; 6])),
         (Pass::NoNextHop, "an empty place", plain(11)),
         (Pass::NoNextHop, "no port", plain(12)),
         (Pass::NoNextHop, "a place beyond the last", plain(14)),
