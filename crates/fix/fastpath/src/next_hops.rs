@@ -132,3 +132,53 @@ pub fn next_hop(side: &Side, port: u32) -> NextHop {
         session: way.session.map(|session| session.id),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Way;
+    use wire::ethernet::MacAddress;
+
+    fn side(last: u8) -> Side {
+        let next = IpAddr::from([192, 0, 2, 1]);
+        let way = Way {
+            port: 2,
+            tags: [None, None],
+            session: None,
+            own: MacAddress([2, 0, 0, 0, 0, 1]),
+            destination: MacAddress([2, 0, 0, 0, 0, last]),
+            mtu: 1500,
+        };
+        Side { interface: 2, next, way, largest: 1500 }
+    }
+
+    #[test]
+    fn what_was_taken_out_of_the_map_is_written_again_with_the_same_side() {
+        let mut hops = NextHops::with_places(1);
+        let (one, key) = (side(7), Key::of(&side(7)));
+        assert_eq!(hops.add(&one), Ok((0, true)));
+        assert_eq!(hops.add(&one), Ok((0, false)));
+        assert!(hops.is_written(&key, &one) && !hops.is_written(&key, &side(8)));
+        hops.unset(&key);
+        assert!(!hops.is_written(&key, &one));
+        assert_eq!(hops.add(&one), Ok((0, true)));
+        hops.unset(&key);
+        hops.set(&key, side(8));
+        assert!(hops.is_written(&key, &side(8)));
+        assert_eq!(hops.add(&side(8)), Ok((0, false)));
+    }
+
+    #[test]
+    fn a_place_is_free_after_the_last_flow() {
+        let mut hops = NextHops::with_places(1);
+        let other = Side { next: IpAddr::from([192, 0, 2, 2]), ..side(8) };
+        assert_eq!(hops.add(&side(7)), Ok((0, true)));
+        assert_eq!(hops.add(&side(7)), Ok((0, false)));
+        assert_eq!(hops.add(&other), Err(Obstacle::Full));
+        hops.remove(&Key::of(&side(7)));
+        assert_eq!(hops.add(&other), Err(Obstacle::Full));
+        hops.remove(&Key::of(&side(7)));
+        assert_eq!(hops.add(&other), Ok((0, true)));
+        assert_eq!(hops.len(), 1);
+    }
+}
