@@ -66,16 +66,25 @@ fn what_is_unusual_in_a_known_connection_is_the_kernels() {
 #[test]
 fn a_connection_with_a_helper_is_never_installed() {
     let Some(router) = Router::translating() else { return };
-    let rules = "table ip helped {
-        ct helper transfers { type \"ftp\" protocol tcp; l3proto ip; }
-        chain pre { type filter hook prerouting priority 0; tcp dport 7777 ct helper set \"transfers\" }
+    let helper = "table ip helped {
+        ct helper transfers {
+            type \"ftp\" protocol tcp;
+        }
     }";
     let path = format!("{}.helper", router.state());
-    std::fs::write(&path, rules).expect("a file");
+    std::fs::write(&path, helper).expect("a file");
     let set = router.router.run("nft", &["-f", &path]).map_err(|error| Missing(error.to_string()));
     if require("nf-conntrack-ftp", set).is_none() {
         return;
     }
+    router.nft(
+        "table ip helped {
+            chain pre {
+                type filter hook prerouting priority 0;
+                tcp dport 7777 ct helper set \"transfers\"
+            }
+        }",
+    );
     let up = router.up();
     let mut stream = Stream::to(&router.client, &router.server, at(SERVER, PORT), at(SERVER, PORT));
     stream.carry(1 << 16);
