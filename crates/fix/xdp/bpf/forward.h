@@ -320,9 +320,14 @@ INLINE int is_intact(struct context *context, struct incoming *incoming, const s
 	return 1;
 }
 
-/* Puts a checksum there. 0: what was read before is not there any more. */
+/*
+ * Puts a checksum there. Zero is written as 0xffff, of TCP too, as a device does and the kernel in its place
+ * (skb_checksum_help). 0: what was read before is not there any more.
+ */
 INLINE int complete(u8 *transport, const u8 *end, u32 protocol, u16 checksum)
 {
+	if (!checksum)
+		checksum = 0xffff;
 	if (protocol == IP_TCP.number) {
 		if (RARE(transport + TCP_LENGTH > end))
 			return 0;
@@ -330,7 +335,7 @@ INLINE int complete(u8 *transport, const u8 *end, u32 protocol, u16 checksum)
 	} else {
 		if (RARE(transport + UDP_LENGTH > end))
 			return 0;
-		STORE(u16, transport + 6, checksum ? checksum : 0xffff);
+		STORE(u16, transport + 6, checksum);
 	}
 	return 1;
 }
@@ -355,10 +360,10 @@ INLINE int is_within(struct limit *limit, u32 octets, u64 now)
 }
 
 /*
- * Replaces addresses and ports, with the checksum. A UDP checksum of 0 says that there is none (RFC 768). 0: what was read
- * before is not there any more.
+ * Replaces addresses and ports, with the checksum. A UDP checksum of 0 says that there is none (RFC 768), and one that was
+ * completed is never 0. 0: what was read before is not there any more.
  */
-INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protocol)
+INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protocol, u32 completed)
 {
 	u8 *transport = ip + IPV4_LENGTH;
 	u16 checksum;
@@ -366,7 +371,8 @@ INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protoco
 	if (protocol == IP_TCP.number) {
 		if (RARE(transport + TCP_LENGTH > end))
 			return 0;
-		STORE(u16, transport + 16, corrected(LOAD(u16, transport + 16), flow->transport_delta));
+		checksum = corrected(LOAD(u16, transport + 16), flow->transport_delta);
+		STORE(u16, transport + 16, checksum || !completed ? checksum : 0xffff);
 	} else {
 		checksum = LOAD(u16, transport + 6);
 		if (checksum) {
@@ -423,7 +429,7 @@ INLINE int rewrite(struct context *context, const struct incoming *incoming, con
 			return 0;
 		/* What TTL and addresses change together. */
 		STORE(u16, ip + 10, corrected(LOAD(u16, ip + 10), flow->ip_delta));
-		if (flow->flags & FLOW_TRANSLATED && RARE(!translate(ip, end, flow, protocol)))
+		if (flow->flags & FLOW_TRANSLATED && RARE(!translate(ip, end, flow, protocol, incoming->completed)))
 			return 0;
 	}
 	put_header(frame, last, next, incoming->length, incoming->is_ipv6);

@@ -239,7 +239,8 @@ impl<'a> Arrived<'a> {
             return None;
         }
         let checksum = pseudo.bytes(&transport).finish();
-        Some(if checksum == 0 && protocol == IpProtocol::UDP { 0xffff } else { checksum })
+        // As the kernel writes it, of TCP too (`skb_checksum_help()` of net/core/dev.c).
+        Some(if checksum == 0 { 0xffff } else { checksum })
     }
 
     /// Where the checksum stands in the transport header.
@@ -358,7 +359,7 @@ fn packet(
     }
     put(&mut packet, 8, |[ttl]: [u8; 1]| [ttl - 1]);
     if let Some((source, destination)) = translated {
-        translate(&mut packet, source, destination);
+        translate(&mut packet, source, destination, completed.is_some());
     }
     // It was right, so that the one of the new header is what correcting it gives.
     put(&mut packet, 10, |_: [u8; 2]| [0, 0]);
@@ -368,8 +369,8 @@ fn packet(
 }
 
 /// Replaces addresses and ports. The checksum of TCP or UDP is corrected and not computed anew, so that a wrong one stays
-/// wrong; a UDP checksum of 0 is none, and one that comes out as 0 is written as 0xffff (RFC 768).
-fn translate(packet: &mut [u8], source: SocketAddrV4, destination: SocketAddrV4) {
+/// wrong; a UDP checksum of 0 is none, and one that comes out as 0 is written as 0xffff (RFC 768), as is one that was completed.
+fn translate(packet: &mut [u8], source: SocketAddrV4, destination: SocketAddrV4, completed: bool) {
     let is_udp = packet.get(9) == Some(&IpProtocol::UDP.0);
     let at = ipv4::Header::LENGTH + if is_udp { 6 } else { 16 };
     let words = |packet: &[u8]| -> Vec<u16> {
@@ -390,7 +391,7 @@ fn translate(packet: &mut [u8], source: SocketAddrV4, destination: SocketAddrV4)
             let changed = old.iter().zip(&new);
             let sum = changed.fold(Sum::ZERO.word(!checksum), |sum, (old, new)| sum.word(!old).word(*new));
             match sum.finish() {
-                0 if is_udp => 0xffff,
+                0 if is_udp || completed => 0xffff,
                 checksum => checksum,
             }
             .to_be_bytes()

@@ -114,6 +114,26 @@ fn a_checksum_that_was_left_to_a_device_is_completed() {
     agreement.finish();
 }
 
+/// What is completed is never zero, of TCP either: the kernel writes 0xffff.
+#[test]
+fn a_completed_checksum_is_not_zero() {
+    let flows = every_kind();
+    let mut agreement = Agreement::new(&flows);
+    for (key, flow) in &flows {
+        let header = if key.is_ipv6() { 40 } else { 20 };
+        let field = packet_at(key) + header + if key.protocol == TCP { 16 } else { 6 };
+        let checksum: [u8; 2] = frame(key, &[0; 2])[field..field + 2].try_into().expect("two bytes");
+        let mut left = frame(key, &checksum);
+        leave_checksum(key, &mut left);
+        let verdict = agreement.check_flow(key, &left);
+        if flow.verified && flow.translated.is_none() {
+            let field = sent(verdict).len() - 2 - if key.protocol == TCP { 4 } else { 2 };
+            assert_eq!(sent(agreement.check_flow(key, &left))[field..field + 2], [0xff; 2], "{key:?}");
+        }
+    }
+    agreement.finish();
+}
+
 #[test]
 fn every_header_checksum_is_corrected_alike() {
     let translated = Some((v4(200, 1), v4(9, 53)));
