@@ -93,7 +93,7 @@ fn a_shaper_is_not_bypassed_by_accident() {
     router.run(&["check", LAN, WAN]).ends(1).says("cannot come up").says("wan0").says("tbf");
     let checked = router.run(&["check", LAN, WAN, "--json"]).ends(1).json();
     checked.has(json!({"can": false, "bypassed": [{"kind": "shaper", "interface": WAN, "qdisc": "tbf"}]}));
-    router.run(&["up", LAN, WAN]).ends(1).says("wan0").says("tbf").says("--bypass-qdisc");
+    router.refused(&["up", LAN, WAN]).ends(1).says("wan0").says("tbf").says("--bypass-qdisc");
     assert!(!router.has_program(LAN) && !router.has_program(WAN));
     router.run(&["check", LAN, WAN, "--bypass-qdisc"]).ends(0).says("the shaper tbf of wan0");
     let up = router.up_on(&[LAN, WAN], &["--bypass-qdisc"]);
@@ -104,17 +104,17 @@ fn a_shaper_is_not_bypassed_by_accident() {
 fn what_cannot_be_is_refused_with_its_reason() {
     let Some(router) = Router::translating() else { return };
     for command in ["check", "up"] {
-        router.run(&[command, LAN, "nothing0"]).is(&command, 2, "no interface `nothing0`");
-        router.run(&[command, LAN]).is(&command, 2, "at least two ports");
-        router.run(&[command, LAN, "lo"]).is(&command, 2, "lo");
-        router.run(&[command, LAN, WAN, "--flows", "0"]).is(&command, 2, "--flows");
-        router.run(&[command, LAN, WAN, "--limit-upload", "fast"]).is(&command, 2, "`fast`");
+        router.refused(&[command, LAN, "nothing0"]).is(&command, 2, "no interface `nothing0`");
+        router.refused(&[command, LAN]).is(&command, 2, "at least two ports");
+        router.refused(&[command, LAN, "lo"]).is(&command, 2, "lo");
+        router.refused(&[command, LAN, WAN, "--flows", "0"]).is(&command, 2, "--flows");
+        router.refused(&[command, LAN, WAN, "--limit-upload", "fast"]).is(&command, 2, "`fast`");
     }
     for command in ["status", "flows", "flush", "down"] {
         router.run(&[command]).ends(1);
     }
     let up = router.up();
-    router.run(&["up", LAN, WAN]).is(&"twice", 1, "a fast path is up in this network namespace already");
+    router.refused(&["up", LAN, WAN]).is(&"twice", 1, "a fast path is up in this network namespace already");
     assert_eq!(router.status()["ports"], json!([LAN, WAN]));
     router.run(&["check", LAN, WAN]).ends(1);
     up.interrupted().ends(0);

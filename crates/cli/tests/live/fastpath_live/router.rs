@@ -190,6 +190,11 @@ impl Router {
         self.command("fastpath", arguments).output().expect("it starts")
     }
 
+    /// The same of one that does not come up; one that does is an error, not a wait without end.
+    pub fn refused(&self, arguments: &[&str]) -> Output {
+        Process::start(&mut self.command("fastpath", arguments)).ended()
+    }
+
     /// Starts it, and waits until it is up.
     pub fn up_on(&self, ports: &[&str], more: &[&str]) -> Process {
         let arguments = [&["up"], ports, more].concat();
