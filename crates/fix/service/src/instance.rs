@@ -91,6 +91,16 @@ impl Kind {
         }
     }
 
+    /// One of them, by its name where there are several.
+    pub(crate) fn named(self, name: &str) -> String {
+        if self == Kind::Fastpath { self.to_string() } else { format!("{self} {name}") }
+    }
+
+    /// What goes with its process.
+    pub(crate) const fn part(self) -> &'static str {
+        if matches!(self, Kind::Fastpath) { "its program" } else { "its interface" }
+    }
+
     /// How one comes to hold a name whose interface is free.
     pub(crate) const fn holder(self) -> &'static str {
         match self {
@@ -115,7 +125,7 @@ impl fmt::Display for Kind {
             Kind::Concentrator => "access concentrator on",
             Kind::Steer => "steering of",
             Kind::Envelope => "envelope of",
-            Kind::Fastpath => "fast path, process",
+            Kind::Fastpath => "fast path",
         })
     }
 }

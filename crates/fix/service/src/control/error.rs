@@ -10,18 +10,15 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ControlError {
     #[error(
-        "there is no {kind} {name} in this network namespace; `{}` lists those that there are", kind.list_command()
-    )]
+        "there is no {named} in this network namespace; `{}` lists those that there are", kind.list_command(), named = kind.named(name))]
     None { kind: Kind, name: String },
     #[error(
-        "the process of the {kind} {name} was killed, and its interface went with it; what it left is removed"
-    )]
+        "the process of the {named} was killed, and {part} went with it; what it left is removed", named = kind.named(name), part = kind.part())]
     Killed { kind: Kind, name: String },
     #[error(
-        "the process of the {kind} {name} was killed, and its interface went with it; what it left cannot be removed: {}: \
+        "the process of the {named} was killed, and {part} went with it; what it left cannot be removed: {}: \
          {source}{}",
-        path.display(), read_only(source)
-    )]
+        path.display(), read_only(source), named = kind.named(name), part = kind.part())]
     Leftover { kind: Kind, name: String, path: PathBuf, source: io::Error },
     #[error("{} is no socket: remove it, it is none of rxlane's", .0.display())]
     NoSocket(PathBuf),
@@ -35,30 +32,27 @@ pub enum ControlError {
     Privilege { kind: Kind, path: PathBuf },
     /// Its process is stopped (SIGSTOP).
     #[error(
-        "the process {pid} of the {kind} {name} is stopped and moves no packets: `kill -CONT {pid}` lets it go on; nothing was \
-         changed"
-    )]
+        "the process {pid} of the {named} is stopped and moves no packets: `kill -CONT {pid}` lets it go on; nothing was \
+         changed", named = kind.named(name))]
     Stopped { kind: Kind, name: String, pid: u32 },
     /// It says nothing.
     #[error(
-        "the process {pid} of the {kind} {name} does not answer within {} s; nothing was changed: ask again, or `kill -KILL {pid}` \
-         ends it, and its interface with it",
-        PATIENCE.as_secs()
-    )]
+        "the process {pid} of the {named} does not answer within {} s; nothing was changed: ask again, or `kill -KILL {pid}` \
+         ends it, and {part} with it",
+        PATIENCE.as_secs(), named = kind.named(name), part = kind.part())]
     Silent { kind: Kind, name: String, pid: u32 },
     #[error(
-        "the process {pid} of the {kind} {name} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
-        kind.end_timeout().as_secs()
-    )]
+        "the process {pid} of the {named} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
+        kind.end_timeout().as_secs(), named = kind.named(name))]
     Unfinished { kind: Kind, name: String, pid: u32 },
-    #[error("the {kind} {name}: {why}")]
+    #[error("the {named}: {why}", named = kind.named(name))]
     Refused {
         kind: Kind,
         name: String,
         /// Why, and what to do.
         why: String,
     },
-    #[error("the {kind} {name} did not answer: {source}")]
+    #[error("the {named} did not answer: {source}", named = kind.named(name))]
     NoAnswer { kind: Kind, name: String, source: io::Error },
     #[error("cannot {what} {}: {source}{}", path.display(), read_only(source))]
     File { what: &'static str, path: PathBuf, source: io::Error },
