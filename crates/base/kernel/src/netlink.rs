@@ -50,8 +50,8 @@ pub use route::{
     Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of,
 };
 pub use rule::{Rule, rules};
-pub use xfrm::{Policy, PolicyEvents, policies};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
+pub use xfrm::{Policy, PolicyEvents, policies};
 
 use answers::Answers;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};

@@ -116,7 +116,9 @@ impl PolicyEvents {
         loop {
             match uninterrupted(|| self.0.recv_from_full()) {
                 // Only the kernel has port 0.
-                Ok((datagram, from)) => changed |= from.port_number() == 0 && messages(&datagram).next().is_some(),
+                Ok((datagram, from)) => {
+                    changed |= from.port_number() == 0 && messages(&datagram).next().is_some()
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(changed),
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => changed = true,
                 Err(error) => return Err(error),
