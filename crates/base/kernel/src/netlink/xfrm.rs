@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// `XFRM_MSG_GETPOLICY`, `XFRMNLGRP_POLICY`.
 const GET: u16 = 21;
-const GROUP: u32 = 3;
+const GROUP: u32 = 4;
 /// Bytes of `struct xfrm_selector`, and offsets in it.
 const SELECTOR: usize = 56;
 const DESTINATION: usize = 0;
