@@ -55,6 +55,8 @@ pub struct Cpus {
     pub parts: BTreeMap<u32, Fact<u32>>,
     /// Busy time by CPU, per cent of the interval.
     pub load: BTreeMap<u32, Fact<Load>>,
+    /// The same of all CPUs together, per cent of the time of all.
+    pub all: Option<Fact<Load>>,
 }
 
 /// How one CPU spent its time, per cent.

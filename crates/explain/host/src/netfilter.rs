@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "what its name does not say has a comment")]
 
-use crate::Quote;
+use crate::{Fact, Quote};
 use std::collections::BTreeMap;
 
 /// What is known of netfilter.
@@ -18,6 +18,8 @@ pub struct Netfilter {
     pub flow_rules: Vec<FlowRule>,
     /// The highest priority of a chain at the hook `forward`: the chain that is last there (nft(8), "filter" is 0).
     pub last_forward: Option<i32>,
+    /// Packets that passed a chain at the hook `forward`, by family, table and chain: where the counters of its rules miss none.
+    pub forwarded: BTreeMap<String, Fact<u64>>,
     /// Interfaces that forward rules and NAT name, each with the first such rule.
     pub routed: BTreeMap<String, Quote>,
     /// Conntrack's entries as they were counted last.

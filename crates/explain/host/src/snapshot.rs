@@ -74,6 +74,8 @@ pub struct Snapshot {
     pub pppoe_driver: Option<Fact<PppoeDriver>>,
     /// Processes that matter.
     pub processes: Vec<Process>,
+    /// Whether a listing of processes shows the threads of FreeBSD's kernel one by one (`top -H`).
+    pub lists_threads: bool,
     /// Where CPU time goes, in the order of the text.
     pub functions: Vec<Fact<FunctionShare>>,
     /// Buffers of FreeBSD's network stack.

@@ -131,9 +131,7 @@ fn statement(rule: &Rule) -> Option<String> {
                 words.push(format!("flow add @{}", name(table)));
                 matters = true;
             }
-            Expression::Other(what) if what == "counter" => {
-                words.push("counter packets 0 bytes 0".to_owned())
-            }
+            Expression::Other(what) if what == "counter" => words.push("counter".to_owned()),
             Expression::Other(what) => words.push(name(what)),
         }
     }

@@ -48,6 +48,7 @@ fn totals(snapshot: &mut Snapshot, kept: &Kept) {
 
 /// The load of all CPUs together is that of the only one.
 fn only_cpu(snapshot: &mut Snapshot, kept: &Kept) {
+    snapshot.cpus.all = kept.load.clone();
     if snapshot.cpu_count() == Some(1) && snapshot.cpus.load.is_empty() {
         snapshot.cpus.load.extend(kept.load.clone().map(|load| (0, load)));
     }

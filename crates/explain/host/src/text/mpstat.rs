@@ -67,8 +67,11 @@ impl Section for Report {
                 note_load(cpu, line.fact(load), snapshot);
                 Outcome::Taken
             }
-            // All CPUs together say nothing about the one that is full.
-            Some((None, _)) => Outcome::Taken,
+            // All CPUs together say nothing about the one that is full, unless all are.
+            Some((None, load)) => {
+                line.kept().load = Some(line.fact(load));
+                Outcome::Taken
+            }
             None if text.is_empty() => Outcome::Skipped,
             None => Outcome::Over,
         }

@@ -98,6 +98,7 @@ impl List {
                     .begin(Chain { table: format!("{} {}", chain.family, chain.table), name: chain.name });
                 if let Some(hook) = &chain.hook {
                     self.rules.hooked(hook, chain.prio, snapshot);
+                    self.rules.policy(chain.policy.as_deref().unwrap_or_default(), snapshot);
                 }
             }
             Element::Rule(rule) => {
@@ -166,6 +167,7 @@ struct Named {
     name: String,
     hook: Option<String>,
     prio: Option<i32>,
+    policy: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -217,7 +219,10 @@ fn part(expression: &Value) -> String {
         }
         "mangle" => format!("{} set {}", matched(&value["key"]), operand(&value["value"])),
         "jump" | "goto" => format!("{kind} {}", value["target"].as_str().unwrap_or_default()),
-        "counter" => "counter packets 0 bytes 0".to_owned(),
+        "counter" => match value["packets"].as_u64() {
+            Some(packets) => format!("counter packets {packets} bytes 0"),
+            None => "counter".to_owned(),
+        },
         // What it does is no matter, but that it is there.
         kind => kind.to_owned(),
     }

@@ -1,7 +1,7 @@
 //! What a rule of nftables does with flows, from its text as `nft` prints it (nft(8), statements and expressions).
 
 use crate::netfilter::{FlowRule, Netfilter};
-use crate::{Quote, Snapshot};
+use crate::{Fact, Quote, Snapshot};
 use std::collections::BTreeMap;
 
 /// A chain: family and name of its table, and its own name.
@@ -18,6 +18,48 @@ struct Before {
     is_forward: bool,
     /// The rule that accepts what is established.
     accepted: Option<Quote>,
+    /// Whether it is at the hook `forward` itself.
+    is_hooked: bool,
+    counted: Counted,
+}
+
+/// What the counters of a chain at the hook `forward` say of the packets that passed it.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    /// Whether its policy drops what no rule accepts.
+    drops: bool,
+    /// Whether a rule without a counter lets packets pass.
+    is_partial: bool,
+    /// Packets by the rules that let some pass, with the first of these.
+    sum: Option<(u64, Quote)>,
+    /// Packets by a rule that every packet comes to and matches.
+    all: Option<(u64, Quote)>,
+}
+
+impl Counted {
+    fn add(&mut self, words: &Words<'_>, quote: &Quote) {
+        let passes = || ["accept", "jump", "goto"].iter().any(|verdict| words.all.contains(verdict));
+        let count = words.behind("counter", "packets").and_then(|rest| rest.first()?.parse::<u64>().ok());
+        match count {
+            None => self.is_partial |= passes() || words.all.contains(&"vmap"),
+            Some(count) => {
+                if self.sum.is_none() && !self.is_partial && words.all.first() == Some(&"counter") {
+                    self.all.get_or_insert_with(|| (count, quote.clone()));
+                }
+                if passes() {
+                    let (sum, _) = self.sum.get_or_insert_with(|| (0, quote.clone()));
+                    *sum = sum.saturating_add(count);
+                }
+            }
+        }
+    }
+
+    /// Packets that passed, where none can have passed uncounted.
+    fn packets(&self) -> Option<Fact<u64>> {
+        let sum = self.sum.as_ref().filter(|_| self.drops && !self.is_partial);
+        let (count, quote) = self.all.as_ref().or(sum)?;
+        Some(Fact::new(*count, quote.clone()))
+    }
 }
 
 /// Chains that are kept.
@@ -37,7 +79,7 @@ impl Rules {
             // OpenWrt's chains of zones are called `forward_lan`, `srcnat_wan`.
             let is_forward =
                 chain.name.to_ascii_lowercase().contains("forward") || chain.name.starts_with("srcnat");
-            self.before.insert(chain.clone(), Before { is_forward, accepted: None });
+            self.before.insert(chain.clone(), Before { is_forward, ..Before::default() });
         }
         self.chain = chain;
     }
@@ -50,6 +92,26 @@ impl Rules {
         }
         if let Some(before) = self.before.get_mut(&self.chain) {
             before.is_forward |= matches!(hook, "forward" | "postrouting");
+            // A chain that is listed again is counted anew.
+            *before = Before { is_hooked: hook == "forward", counted: Counted::default(), ..before.clone() };
+        }
+    }
+
+    /// Whether the chain drops what no rule of it accepts.
+    pub fn policy(&mut self, policy: &str, snapshot: &mut Snapshot) {
+        if let Some(before) = self.before.get_mut(&self.chain) {
+            before.counted.drops = policy == "drop";
+        }
+        self.count(snapshot);
+    }
+
+    fn count(&self, snapshot: &mut Snapshot) {
+        let Some(before) = self.before.get(&self.chain).filter(|before| before.is_hooked) else { return };
+        let Chain { table, name } = &self.chain;
+        let (place, known) = (format!("{table} {name}"), &mut snapshot.netfilter.forwarded);
+        match before.counted.packets() {
+            Some(packets) => drop(known.insert(place, packets)),
+            None => drop(known.remove(&place)),
         }
     }
 
@@ -62,7 +124,12 @@ impl Rules {
             self.hooked(hook, priority(rest), snapshot);
             return;
         }
+        if let ["policy", policy] = words.all[..] {
+            self.policy(policy, snapshot);
+            return;
+        }
         let Some(before) = self.before.get_mut(&self.chain) else { return };
+        before.counted.add(&words, quote);
         if let Some(flowtable) = words.flowtable() {
             let rule = FlowRule {
                 table: self.chain.table.clone(),
@@ -86,6 +153,7 @@ impl Rules {
                 }
             }
         }
+        self.count(snapshot);
     }
 }
 

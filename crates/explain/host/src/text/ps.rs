@@ -237,6 +237,7 @@ impl Table {
         let Some((pid, cpu, command)) = columns.row(line.trimmed()) else { return false };
         let busy = if columns.is_of_all { BUSY_OF_ALL } else { BUSY };
         let name = name(command);
+        snapshot.lists_threads |= ["kernel{", "intr{", "idle{"].iter().any(|thread| name.starts_with(thread));
         if name.is_empty() || is_idle(&name) || (cpu < busy && !is_wanted(&name)) {
             return true;
         }
