@@ -4,7 +4,7 @@ use crate::finding::{Certainty, Finding, Severity};
 use crate::remedies;
 use crate::report::{Outcome, Report, RuleRow, Summary, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
-use crate::{Case, ENOUGH_BETWEEN, RULES, rows, rules, stacked, steered};
+use crate::{Case, ENOUGH_BETWEEN, RULES, load, rows, rules, stacked, steered};
 use host::{Snapshot, System, Unread};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
@@ -22,19 +22,24 @@ const DECIDING: [&[&str]; 3] = [
 pub fn diagnose(case: &Case<'_>) -> Report {
     let mut findings: Vec<Finding> = Vec::new();
     let mut rules: Vec<RuleRow> = Vec::new();
+    let is_full = load::all_full(case).is_some();
     for rule in RULES {
         let judgements = judge(rule, case);
         rules.push(outcome(rule, case, &judgements));
         for judgement in judgements {
             if let Judgement::Found(found) = judgement {
-                findings.extend(found.into_iter().map(|finding| remedies::by_uci(case, finding)));
+                let found = found.into_iter().map(|finding| remedies::by_uci(case, finding));
+                findings
+                    .extend(found.map(|one| if is_full { remedies::without_spreading(one) } else { one }));
             }
         }
     }
     debug_assert!(findings.iter().all(|finding| !finding.evidence.is_empty()), "a finding without evidence");
     findings.retain(|finding| !finding.evidence.is_empty());
     let verdict = verdict(&findings, &rules);
-    findings.sort_by_key(|finding| (finding.severity, finding.certainty == Certainty::Possible));
+    findings.sort_by_key(|finding| {
+        (finding.severity, finding.certainty == Certainty::Possible, finding.id != "cpus-full")
+    });
     findings.extend(rules::insufficient(case, &rules));
     let snapshot = case.snapshot();
     Report {

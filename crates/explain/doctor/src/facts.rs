@@ -84,7 +84,7 @@ pub enum Fact {
     SmallRing { entries: u32, most: u32 },
     Hung { interface: Option<String>, reset: bool, times: u64 },
     MbufsDenied { kind: String, count: u64, since: Since, limit: Option<(u64, u64)> },
-    Allowance { counter: String, count: u64, share: Option<f64>, since: Since },
+    Allowance { counter: String, count: u64, share: Option<f64>, since: Since, of: Allowed },
     TransmitStalled { queue: String },
     TransmitHung { interface: Option<String>, times: u64 },
     Stuck { counter: String, lost: u64 },
@@ -99,9 +99,11 @@ pub enum Fact {
     BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
     // irq-one-cpu, irq-collision, irq-floating, cpu-shared, irq-little-cpu, napi-thread
     VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, since: Since },
-    CpusFull { cpus: usize, idle: f64, work: f64 },
+    CpusFull { cpus: Option<usize>, idle: f64, work: f64 },
+    SpreadingUseless,
     NapiThread { thread: String, share: Option<f64>, if_cpus: Option<u32> },
     QueueThread { thread: String, share: f64, full: usize },
+    InterruptsFull { cpu: u32, share: f64, idle: f64, others: usize },
     LockContention { share: f64, functions: Vec<String>, lock: Option<(Lock, String)> },
     CpuShared { cpu: u32, owners: Vec<String>, free: Vec<u32>, since: Since },
     LittleCpu { cpu: u32, owners: Vec<String>, of_1024: Option<u32>, big: Vec<u32>, since: Since },
@@ -113,6 +115,7 @@ pub enum Fact {
     WorkOverUnknownTime,
     WorkSteered { steering: Steering, uncounted: bool },
     Ksoftirqd { cpu: u32, share: f64 },
+    SoftirqFull { cpu: u32, share: f64, idle: f64, others: usize },
     Squeezed { cpu: u32, times: u64, frames: u64, share: f64, per_second: Option<f64> },
     SqueezedLittle { cpu: u32, times: u64, frames: u64, now: bool },
     // rps-off, rps-same-cpu, xdp-generic-only, backlog-drop
@@ -240,6 +243,18 @@ pub enum LinkCause {
     CableOrSetting,
     PartnerUnknown,
     Any,
+}
+
+/// What a cloud's allowance is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allowed {
+    Received,
+    Sent,
+    /// Packets of both directions.
+    Both,
+    Connections,
+    LinkLocal,
 }
 
 /// Why frames on one queue are no load.
@@ -382,6 +397,8 @@ pub enum Effect {
         all: bool,
     },
     FindCause,
+    /// Which thread it is that interrupts run in.
+    FindThread,
     SpreadPolled,
     RpsAtEach,
     LessWork,

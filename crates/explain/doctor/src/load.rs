@@ -94,15 +94,140 @@ impl Load {
     }
 }
 
-/// All CPUs, where receive work leaves none of them time: mean idle time and mean receive work, per cent.
-pub(crate) fn all_full(case: &Case<'_>) -> Option<(f64, f64)> {
+/// All CPUs, where receive work leaves none of them time.
+pub(crate) struct AllFull<'c> {
+    /// How many they are, where the text says so.
+    pub cpus: Option<usize>,
+    /// Mean idle time and mean receive work, per cent.
+    pub idle: f64,
+    pub work: f64,
+    pub quotes: Vec<&'c Quote>,
+}
+
+pub(crate) fn all_full<'c>(case: &Case<'c>) -> Option<AllFull<'c>> {
+    full_by_each(case).or_else(|| full_together(case))
+}
+
+/// Lines of evidence.
+const MOST_QUOTES: usize = 4;
+
+fn full_by_each<'c>(case: &Case<'c>) -> Option<AllFull<'c>> {
     let loads = &case.snapshot().cpus.load;
     let is_all = case.snapshot().cpu_count().is_none_or(|count| loads.len() == count as usize);
     let count = loads.len() as f64;
     let mean = |of: fn(&host::Load) -> f64| loads.values().map(|load| of(&load.value)).sum::<f64>() / count;
     let (idle, work) = (mean(|load| load.idle), mean(receiving));
     let is_full = loads.len() > 1 && is_all && loads.values().all(|load| load.value.idle < ROOM);
-    (is_full && idle < FULL && work >= RECEIVING).then_some((idle, work))
+    let quotes = loads.values().map(|load| &load.quote).take(MOST_QUOTES).collect();
+    (is_full && idle < FULL && work >= RECEIVING).then_some(AllFull {
+        cpus: Some(loads.len()),
+        idle,
+        work,
+        quotes,
+    })
+}
+
+/// CPUs that a machine is taken to have at most where nothing says how many.
+const MANY: u32 = 16;
+/// Per cent of all CPUs together that no thread takes of two or more.
+const OF_ONE: f64 = 60.0;
+/// Per cent from which a thread's line is evidence of a full machine.
+const PART: f64 = 10.0;
+
+/// By the line of all CPUs together, as BusyBox's top has it, where so little of their time is idle that one alone has none left
+/// even if all of it is that CPU's.
+fn full_together<'c>(case: &Case<'c>) -> Option<AllFull<'c>> {
+    let snapshot = case.snapshot();
+    let all = snapshot.cpus.all.as_ref().filter(|_| snapshot.cpus.load.len() < 2)?;
+    let (idle, work) = (all.value.idle, receiving(&all.value));
+    let count = snapshot.cpu_count();
+    let threads = snapshot.processes.iter().filter(|process| process.name.starts_with("ksoftirqd/"));
+    let has_one = threads.clone().any(|thread| thread.of_all.is_some_and(|share| share >= OF_ONE));
+    let is_full = idle < FULL && idle * f64::from(count.unwrap_or(MANY)) < ROOM && work >= RECEIVING;
+    let busy = threads.filter(|thread| thread.of_all.or(thread.cpu).is_some_and(|share| share >= PART));
+    let quotes = std::iter::once(&all.quote).chain(busy.map(|thread| &thread.quote));
+    (is_full && !has_one && count != Some(1)).then(|| AllFull {
+        cpus: count.map(|count| count as usize),
+        idle,
+        work,
+        quotes: quotes.take(MOST_QUOTES).collect(),
+    })
+}
+
+/// Whether the text shows that a CPU has time left, or other work than that of reception.
+pub(crate) fn not_all_full(case: &Case<'_>) -> bool {
+    let cpus = &case.snapshot().cpus;
+    let has_time = |all: &host::Load| all.idle >= FULL || receiving(all) < RECEIVING;
+    cpus.load.len() > 1 || cpus.all.as_ref().is_some_and(|all| has_time(&all.value))
+}
+
+/// The command whose output shows the load of each CPU. BusyBox's top has it only where somebody presses a key, and procps' prints
+/// it only where the user's own settings say so.
+pub(crate) fn command(case: &Case<'_>) -> &'static str {
+    let snapshot = case.snapshot();
+    let is_busybox = snapshot.is_openwrt() || snapshot.processes.iter().any(|one| one.of_all.is_some());
+    let linux = match is_busybox {
+        true if snapshot.read.contains_key("top") => "cat /proc/stat, twice under load",
+        true => "top -b -n 1",
+        false => "mpstat -P ALL 1 1",
+    };
+    case.by_system(linux, "top -aSP", "top -b -1")
+}
+
+/// The only CPU that interrupts fill, soft ones where the system counts these apart, while all others have time left.
+pub(crate) struct OneFull<'c> {
+    pub cpu: u32,
+    /// Part of its time that they take, and that is idle, per cent.
+    pub share: f64,
+    pub idle: f64,
+    /// Other CPUs whose load is known.
+    pub others: usize,
+    pub quote: &'c Quote,
+}
+
+pub(crate) fn one_full<'c>(case: &Case<'c>) -> Option<OneFull<'c>> {
+    let loads = &case.snapshot().cpus.load;
+    let has_time = |load: &host::Load| load.idle >= ROOM;
+    let mut busy = loads.iter().filter(|(_, load)| !has_time(&load.value));
+    let (&cpu, load) = busy.next().filter(|_| loads.len() > 1)?;
+    let share = load.value.interrupt + load.value.softirq.unwrap_or(0.0);
+    let is_full = load.value.idle < FULL && share >= RECEIVING;
+    (is_full && busy.next().is_none()).then_some(OneFull {
+        cpu,
+        share,
+        idle: load.value.idle,
+        others: loads.len() - 1,
+        quote: &load.quote,
+    })
+}
+
+/// Per cent of a CPU from which a thread that polls is full.
+const POLLS: f64 = 90.0;
+
+/// Whether a CPU is the limit.
+pub(crate) enum Limit {
+    Reached(Vec<Quote>),
+    NotReached,
+    Unknown,
+}
+
+impl Limit {
+    pub fn of(case: &Case<'_>) -> Limit {
+        let loads = &case.snapshot().cpus.load;
+        let full = loads.keys().map(|cpu| of(case, Some(*cpu))).find(Load::is_full);
+        let thread = || only_full_thread(case).map(|(_, process, _)| process.quote.clone());
+        let polls = || {
+            let mut threads = case.snapshot().processes.iter().filter(|one| one.name.starts_with("napi/"));
+            threads.find(|one| one.cpu.is_some_and(|share| share >= POLLS)).map(|one| one.quote.clone())
+        };
+        let one = full.and_then(|load| load.quote).or_else(thread).or_else(polls);
+        match (one, all_full(case)) {
+            (Some(quote), _) => Limit::Reached(vec![quote]),
+            (None, Some(all)) => Limit::Reached(all.quotes.into_iter().cloned().collect()),
+            (None, None) if loads.is_empty() => Limit::Unknown,
+            (None, None) => Limit::NotReached,
+        }
+    }
 }
 
 #[cfg(test)]

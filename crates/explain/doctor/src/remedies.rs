@@ -3,8 +3,8 @@
 
 use crate::cores::Cores;
 use crate::device::{self, Device};
-use crate::facts::{Effect, Forecast};
-use crate::finding::{Finding, Remedy};
+use crate::facts::{Effect, Fact, Forecast};
+use crate::finding::{Finding, Remedy, Severity};
 use crate::modelled::{self, By};
 use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
@@ -158,6 +158,24 @@ pub(crate) fn by_uci(case: &Case<'_>, mut finding: Finding) -> Finding {
         finding.remedies.insert(at, remedy);
     }
     finding
+}
+
+/// A finding on a machine whose CPUs are all full: what would only move work between them is not offered, and what nothing else
+/// helps is no more than a remark.
+pub(crate) fn without_spreading(mut finding: Finding) -> Finding {
+    let moves = |remedy: &Remedy| match remedy.effect {
+        Effect::Rps { .. } | Effect::RpsAtEach | Effect::Steer { .. } | Effect::PacketSteering { .. } => true,
+        Effect::SpreadPolled | Effect::Netisr | Effect::NetisrDispatch | Effect::NetisrThreads => true,
+        _ => false,
+    };
+    if !finding.remedies.iter().any(moves) {
+        return finding;
+    }
+    finding.remedies.retain(|remedy| !moves(remedy));
+    if finding.remedies.is_empty() {
+        finding.severity = Severity::Info;
+    }
+    finding.says([Fact::SpreadingUseless])
 }
 
 pub(crate) const DEFERRED: [&str; 2] =

@@ -9,7 +9,9 @@ use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
 use format::quoted;
 use format::thousands;
-use parts::{cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause};
+use parts::{
+    allowance, cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause,
+};
 
 /// Rules that the finding on a lack of data names.
 const RULES: usize = 6;
@@ -258,13 +260,9 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 thousands(most)
             ))
         ),
-        Fact::Allowance { counter, count, share, since } => format!(
-            "The host of this virtual machine dropped or held back {} packets of {name} beyond what the instance is allowed \
-             (`{counter}`), {}{}: no setting in the machine changes that.",
-            thousands(*count),
-            over(*since, "since boot"),
-            share.map_or(String::new(), |share| format!(", {} of those received", percent(share)))
-        ),
+        Fact::Allowance { counter, count, share, since, of } => {
+            allowance(counter, *count, *share, *since, *of, name)
+        }
         Fact::TransmitStalled { queue } => format!(
             "The transmit ring {queue} of {name} is stalled: frames wait in it, and the driver does not send them. Programs then get \
              \"No buffer space available\". It is a fault of the driver or the device, unless the next look shows another state."
@@ -317,9 +315,13 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              them together again, not RSS.",
             over(*since, "since boot")
         ),
+        Fact::SpreadingUseless => {
+            "All CPUs are full (`cpus-full`): spreading the work over them would only add to it.".into()
+        }
         Fact::CpusFull { cpus, idle, work } => format!(
-            "All {cpus} CPUs are full: {work:.0} % of their time goes to interrupts and the system, {idle:.0} % is idle. Spreading helps no \
-             more; only less work for each packet does."
+            "All {}CPUs are full: {work:.0} % of their time goes to interrupts and the system, {idle:.0} % is idle. Spreading helps no \
+             more; only less work for each packet does.",
+            cpus.map_or(String::new(), |cpus| format!("{cpus} "))
         ),
         Fact::NapiThread { thread, share, if_cpus } => {
             let takes = match (share, if_cpus) {
@@ -336,6 +338,11 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             "The kernel's thread {thread} takes {share:.0} % of a CPU{}: it carries each packet of its queue to its end, and no other \
              CPU helps it.",
             if *full > 1 { format!(", and {} more of its kind are full", full - 1) } else { String::new() }
+        ),
+        Fact::InterruptsFull { cpu, share, idle, others } => format!(
+            "CPU {cpu} spends {share:.0} % of its time in interrupts and is idle {idle:.0} %, while {} time left: the thread that \
+             runs there is the limit. Which one it is a listing without threads does not show.",
+            others_have(*others)
         ),
         Fact::LockContention { share, functions, lock } => format!(
             "CPUs spend {:.0} % of their time at locks ({}){}. More queues or CPUs make it worse.",
@@ -402,6 +409,11 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             "ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}, and no other CPU's thread is as busy: more soft interrupts \
              reach that CPU than it can serve.\nOf a machine that forwards they are most likely NET_RX, which \
              `cat /proc/softirqs` shows."
+        ),
+        Fact::SoftirqFull { cpu, share, idle, others } => format!(
+            "CPU {cpu} spends {share:.0} % of its time in soft interrupts and is idle {idle:.0} %, while {} time left.\nOf a machine \
+             that forwards they are most likely NET_RX, which `cat /proc/softirqs` shows.",
+            others_have(*others)
         ),
         Fact::Squeezed { cpu, times, frames, share, per_second } => format!(
             "On CPU {cpu} the receive softirq ran out of budget {times} times for {frames} frames between the samples{}: \
@@ -556,6 +568,10 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             }
         }
     }
+}
+
+fn others_have(others: usize) -> String {
+    if others == 1 { "the other CPU has".to_owned() } else { format!("the other {others} CPUs have") }
 }
 
 fn insufficient(ids: &[&str], of: usize) -> String {

@@ -25,6 +25,14 @@ pub fn sentence(fact: &FlowFact) -> String {
         FlowFact::ForwardsUnknown => {
             "Whether this machine forwards the text does not say; what ends here takes no flowtable.".into()
         }
+        FlowFact::ForwardsLittle { packets } => format!(
+            "The counters of its forward chains have no more than {} packets since they were loaded: it is not forwarding that fills \
+             the CPU, unless they were loaded just now.",
+            thousands(*packets)
+        ),
+        FlowFact::Unreached { flowtable } => {
+            format!("By its rules no connection enters flowtable {flowtable}: every packet passes all of them.")
+        }
         FlowFact::LeavesOut { flowtable, devices } => format!(
             "Flowtable {flowtable} leaves out {}: packets that arrive there pass all rules, also those of connections that are in it.",
             named(devices)

@@ -270,6 +270,10 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 .into(),
             "Unknown before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
         ),
+        Effect::FindThread => (
+            "see which thread takes that CPU: paste this".into(),
+            "Unknown before the thread is known: a queue's, another device's, or netisr's.",
+        ),
         Effect::LessWork => (
             "less work for each packet: longer interrupt moderation, GRO where packets end here or are forwarded, fewer firewall rules and \
              counters, no packet capture, a fast path of the system for forwarded flows"

@@ -14,6 +14,14 @@ pub enum FlowFact {
     },
     /// Nothing says that the machine forwards.
     ForwardsUnknown,
+    /// Counters of the forward chains say how few packets passed them.
+    ForwardsLittle {
+        packets: u64,
+    },
+    /// By the rules no connection enters it.
+    Unreached {
+        flowtable: String,
+    },
     /// Packets that arrive there pass all rules.
     LeavesOut {
         flowtable: String,

@@ -4,47 +4,24 @@
 //! A connection enters it by the expression `flow add` in a chain of the forward hook; packets of it are then taken from the ingress
 //! hook of the flowtable's devices straight to the way out (net/netfilter/nf_flow_table_ip.c).
 
+mod bypassed;
+
+pub(super) use bypassed::{bypassed, follow_up};
+
 use crate::Case;
-use crate::facts::{Bypass, Effect, Fact, FlowEffect, FlowFact, LookedUp};
+use crate::facts::{Effect, Fact, FlowEffect, FlowFact, LookedUp};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::forwarding::{self, Lookup};
-use crate::load;
+use crate::load::{self, Limit};
 use crate::rule::Judgement;
 use crate::stacked;
 use host::setting::quoted;
-use host::{Connections, FlowRule, Flowtable, Interface, Kind, Quote};
+use host::{Flowtable, Interface, Kind, Quote};
 
 /// Settings of OpenWrt's firewall.
 const SECTION: &str = "firewall.defaults";
 const SOFTWARE: &str = "firewall.defaults.flow_offloading";
 const HARDWARE: &str = "firewall.defaults.flow_offloading_hw";
-
-/// Whether a CPU is the limit.
-enum Limit {
-    Reached(Vec<Quote>),
-    NotReached,
-    Unknown,
-}
-
-/// Per cent of a CPU from which a thread that polls is full.
-const THREAD_FULL: f64 = 90.0;
-
-impl Limit {
-    fn of(case: &Case<'_>) -> Limit {
-        let loads = &case.snapshot().cpus.load;
-        let full = loads.keys().map(|cpu| load::of(case, Some(*cpu))).find(load::Load::is_full);
-        let thread = || load::only_full_thread(case).map(|(_, process, _)| process.quote.clone());
-        let polls = || {
-            let mut threads = case.snapshot().processes.iter().filter(|one| one.name.starts_with("napi/"));
-            threads.find(|one| one.cpu.is_some_and(|share| share >= THREAD_FULL)).map(|one| one.quote.clone())
-        };
-        match full.and_then(|load| load.quote).or_else(thread).or_else(polls) {
-            Some(quote) => Limit::Reached(vec![quote]),
-            None if loads.is_empty() => Limit::Unknown,
-            None => Limit::NotReached,
-        }
-    }
-}
 
 /// Whether there is a flowtable.
 enum State<'c> {
@@ -91,8 +68,17 @@ pub(super) fn off(case: &Case<'_>) -> Judgement {
     let reached = match Limit::of(case) {
         Limit::Reached(quotes) => quotes,
         Limit::NotReached => return Judgement::Clear,
-        Limit::Unknown => return Judgement::lacks("top -b -n 1"),
+        Limit::Unknown => return Judgement::lacks(load::command(case)),
     };
+    if let Some((packets, quotes)) = forwards_little(case) {
+        // What fills the CPU is something else.
+        return found(Severity::Info, Fact::Flow(FlowFact::Off { setting }))
+            .says([Fact::Flow(FlowFact::ForwardsLittle { packets })])
+            .quotes([quote])
+            .quotes(quotes)
+            .possible_if(true)
+            .into();
+    }
     let forwarding = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].map(|name| case.sysctl(name));
     found(Severity::Warning, Fact::Flow(FlowFact::Off { setting }))
         .says(forwards.is_none().then_some(Fact::Flow(FlowFact::ForwardsUnknown)))
@@ -102,6 +88,16 @@ pub(super) fn off(case: &Case<'_>) -> Judgement {
         .fix(switched_on(case))
         .possible_if(forwards.is_none())
         .into()
+}
+
+/// Packets that a forward chain let pass below which something else fills a CPU: a full one forwards as many in a second.
+const LITTLE: u64 = 100_000;
+
+/// Packets that the forward chains counted, where they are next to none.
+fn forwards_little<'c>(case: &Case<'c>) -> Option<(u64, Vec<&'c Quote>)> {
+    let counted = &case.snapshot().netfilter.forwarded;
+    let packets = counted.values().map(|packets| packets.value).max().filter(|most| *most < LITTLE)?;
+    Some((packets, counted.values().map(|packets| &packets.quote).collect()))
 }
 
 /// A flowtable, by the system's own setting where it has one, else by nft.
@@ -297,136 +293,6 @@ fn above<'c>(
         (_, false, false) => missing.push(below.to_owned()),
         _ => {}
     }
-}
-
-/// Established connections below which their number says nothing.
-const ENOUGH: u64 = 20;
-/// Part of them in the flowtable from which it works: idle ones leave it.
-const WORKS: u64 = 10;
-
-/// `flowtable-bypassed`: there is a flowtable, and connections do not get into it.
-pub(super) fn bypassed(case: &Case<'_>) -> Judgement {
-    let netfilter = &case.snapshot().netfilter;
-    let is_present = matches!(State::of(case), State::Present);
-    if !is_present && (netfilter.listed.is_some() || forwarding::forwards(case) == Some(false)) {
-        return Judgement::DoesNotApply;
-    }
-    let Some(all) = &netfilter.connections else { return Judgement::lacks("conntrack -L") };
-    let flows = all.of_flows();
-    if !is_present || flows.established < ENOUGH || flows.offloaded.saturating_mul(WORKS) >= flows.established
-    {
-        return Judgement::Clear;
-    }
-    let reasons = reasons(case, all);
-    if reasons.is_empty() && flows.offloaded > 0 {
-        return Judgement::Clear;
-    }
-    let idle = case.sysctl("net.netfilter.nf_flowtable_tcp_timeout");
-    let is_limit = !matches!(Limit::of(case), Limit::NotReached);
-    let severity = if is_limit { Severity::Warning } else { Severity::Info };
-    let (established, offloaded) = (flows.established, flows.offloaded);
-    let is_certain = reasons.iter().any(|reason| reason.is_certain);
-    let remedies: Vec<Remedy> = reasons.iter().flat_map(|reason| reason.remedy.clone()).collect();
-    found(severity, Fact::Flow(FlowFact::Bypassed { established, offloaded }))
-        .says(reasons.iter().map(|reason| Fact::Flow(FlowFact::Bypass(reason.why.clone()))))
-        .says(idle.map(|(seconds, _)| Fact::Flow(FlowFact::IdleLeave { seconds })))
-        .quotes([&all.quote])
-        .quotes(reasons.iter().flat_map(|reason| reason.quotes.iter().copied()))
-        .quotes(netfilter.flowtables.iter().map(|one| &one.quote))
-        .fix(remedies)
-        .possible_if(!is_certain)
-        .into()
-}
-
-/// Why connections do not get into the flowtable.
-struct Reason<'c> {
-    why: Bypass,
-    quotes: Vec<&'c Quote>,
-    remedy: Option<Remedy>,
-    /// Whether the rules show it; what connections have in common may be chance.
-    is_certain: bool,
-}
-
-fn reasons<'c>(case: &Case<'c>, all: &'c Connections) -> Vec<Reason<'c>> {
-    let netfilter = &case.snapshot().netfilter;
-    let mut reasons: Vec<Reason<'c>> =
-        netfilter.flow_rules.iter().filter_map(|rule| of_rule(rule, all)).collect();
-    // Another rule may do what one does not.
-    if reasons.len() < netfilter.flow_rules.len() {
-        reasons.clear();
-    }
-    if let Some(listed) = netfilter.ruleset.as_ref().filter(|_| netfilter.flow_rules.is_empty()) {
-        let remedy = netfilter.flowtables.first().and_then(|one| rule_behind(case, one));
-        reasons.push(Reason { why: Bypass::NoRule, quotes: vec![listed], remedy, is_certain: true });
-    }
-    let flows = all.of_flows();
-    let bypassing = flows.established.saturating_sub(flows.offloaded);
-    let is_most = |connections: u64| connections.saturating_mul(5) >= bypassing.saturating_mul(4);
-    if is_most(all.bypassed_helped) {
-        let (why, remedy) =
-            (Bypass::Helper { connections: all.bypassed_helped }, remedy(FlowEffect::NoHelper, []));
-        reasons.push(Reason { why, quotes: Vec::new(), remedy: Some(remedy), is_certain: true });
-    }
-    if is_most(all.bypassed_marked) && all.offloaded_marked == 0 && flows.offloaded > 0 {
-        let why = Bypass::Marked { connections: all.bypassed_marked };
-        reasons.push(Reason { why, quotes: Vec::new(), remedy: None, is_certain: false });
-    }
-    if let Some((1, quote)) = case.sysctl("net.bridge.bridge-nf-call-iptables") {
-        let commands = ["sysctl -w net.bridge.bridge-nf-call-iptables=0".to_owned()];
-        let remedy = Some(remedy(FlowEffect::NoBridgeCalls, commands));
-        reasons.push(Reason { why: Bypass::Bridged, quotes: vec![quote], remedy, is_certain: false });
-    }
-    reasons
-}
-
-/// Why a rule takes few connections or none.
-fn of_rule<'c>(rule: &'c FlowRule, all: &Connections) -> Option<Reason<'c>> {
-    let chain = || format!("{} {}", rule.table, rule.chain);
-    let mut quotes = vec![&rule.quote];
-    let without = |protocol: &&String| !rule.protocols.is_empty() && !rule.protocols.contains(protocol);
-    let why = if let Some(before) = &rule.accepted_before {
-        quotes.push(before);
-        Bypass::RuleOrder { chain: chain() }
-    } else if rule.only_new {
-        Bypass::OnlyNew { chain: chain() }
-    } else if rule.needs_mark {
-        Bypass::NeedsMark { chain: chain() }
-    } else {
-        let is_most = |name: &&String| {
-            let count = all.by_protocol.get(*name).map_or(0, |one| one.established);
-            count.saturating_mul(5) >= all.of_flows().established.saturating_mul(4)
-        };
-        all.by_protocol.keys().filter(without).find(is_most)?;
-        Bypass::OnlyProtocols { protocols: rule.protocols.clone() }
-    };
-    Some(Reason { why, quotes, remedy: rule_first(rule), is_certain: true })
-}
-
-const FLOWS: &str = "meta l4proto { tcp, udp } flow add";
-
-/// The rule before the others of its chain, for all connections or, where it is only in the wrong place, for those of its protocols.
-fn rule_first(rule: &FlowRule) -> Option<Remedy> {
-    let (table, chain, name) = (&rule.table, &rule.chain, &rule.flowtable);
-    let is_plain = [table, chain, name].into_iter().all(|name| is_plain(name));
-    let flows = match &rule.protocols[..] {
-        [one] if rule.accepted_before.is_some() => format!("meta l4proto {one} flow add"),
-        _ => FLOWS.to_owned(),
-    };
-    let command = || nft(&format!("insert rule {table} {chain} {flows} @{name}"));
-    is_plain.then(|| remedy(FlowEffect::Rule { is_there: true }, [command()]))
-}
-
-/// A rule of its own for a flowtable that has none, behind the firewall's.
-fn rule_behind(case: &Case<'_>, flowtable: &Flowtable) -> Option<Remedy> {
-    let (table, name, last) = (&flowtable.table, &flowtable.name, forwarding::last(case));
-    let is_plain = is_plain(table) && is_plain(name);
-    let commands = || {
-        [
-            nft(&format!("add chain {table} rxlane {{ type filter hook forward priority {last}; }}")),
-            nft(&format!("add rule {table} rxlane {FLOWS} @{name}")),
-        ]
-    };
-    is_plain.then(|| remedy(FlowEffect::Rule { is_there: false }, commands()))
 }
 
 /// Drivers whose devices forward flows themselves (`TC_SETUP_FT` in drivers/net/ethernet/mediatek/mtk_ppe_offload.c and

@@ -1,8 +1,8 @@
-//! The link: `link-speed`, `interface-wedged`, `transmit-hang`, `cloud-allowance`, and `counter-wrap` of its counters.
+//! The link: `link-speed`, `interface-wedged`, `transmit-hang`, and `counter-wrap` of its counters.
 
 use crate::Case;
 use crate::device::Device;
-use crate::facts::{Effect, Fact, LinkCause, Since};
+use crate::facts::{Effect, Fact, LinkCause};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
 use host::setting::quoted;
@@ -139,45 +139,6 @@ fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>) -> Fi
         false => format!("ip link set dev {name} {state}"),
     });
     finding.fix([Remedy::new(os, Effect::Restart, commands)])
-}
-
-/// Part of the frames from which what an allowance cost is felt.
-const FELT: f64 = 0.001;
-
-/// `cloud-allowance`: packets beyond what a virtual machine may have.
-pub(super) fn allowance(device: &Device<'_>) -> Judgement {
-    let exceeded = device.totals.allowances.iter().filter_map(|(name, counter)| {
-        let (count, since) = match counter.delta() {
-            Delta::OneSample => (counter.value(), Since::Start),
-            _ => (counter.counted()?, Since::Sample),
-        };
-        (count > 0).then_some((count, since, name, counter))
-    });
-    let Some((count, since, name, counter)) = exceeded.max_by_key(|(count, ..)| *count) else {
-        let is_known = is_counted(device) || !device.queues.is_empty();
-        // Only a cloud's device counts them, and of virtio's not each.
-        return match device.driver_name() {
-            Some(driver) if driver != "ena" && !is_counted(device) => Judgement::DoesNotApply,
-            _ if is_known => Judgement::Clear,
-            _ => Judgement::lacks(format!("ethtool -S {}", device.word())),
-        };
-    };
-    let frames = device.queues.values().filter_map(|queue| queue.packets.as_ref());
-    let frames = frames.map(|packets| match since {
-        Since::Sample => packets.counted().unwrap_or(0),
-        _ => packets.value(),
-    });
-    let frames: u64 = frames.fold(0, u64::saturating_add);
-    let share = (frames > 0).then(|| count as f64 / frames as f64);
-    let severity = if share.is_none_or(|share| share >= FELT) { Severity::Warning } else { Severity::Info };
-    found(severity, Fact::Allowance { counter: name.clone(), count, share, since })
-        .quotes([counter.quote()])
-        .fix([Remedy::linux(Effect::LargerInstance, [""; 0])])
-        .into()
-}
-
-fn is_counted(device: &Device<'_>) -> bool {
-    !device.totals.allowances.is_empty()
 }
 
 /// `counter-wrap`: a counter passed 2³² between the samples.

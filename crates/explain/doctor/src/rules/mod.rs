@@ -1,6 +1,7 @@
 //! The rules, in the order of the receive path; each file has those of one subject. Every rule has a page of
 //! documentation, `docs/findings/ID.md`.
 
+mod allowance;
 mod flowtable;
 mod frames;
 mod interrupts;
@@ -51,7 +52,7 @@ macro_rules! rule {
 /// Every rule, in the order of the receive path.
 pub static RULES: &[Rule] = &[
     rule!("link-speed", "admit", Device(link::speed)),
-    rule!("cloud-allowance", "admit", Linux, Device(link::allowance)),
+    rule!("cloud-allowance", "admit", Linux, Device(allowance::exceeded)),
     rule!("frame-oversize", "admit", Device(frames::oversize)),
     rule!("tags-hidden", "parse", Linux, Device(tags::hidden)),
     rule!("pppoe-unhashed", "parse", Machine(unhashed::pppoe)),
@@ -150,6 +151,10 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
     }
     let snapshot = case.snapshot();
     let mut commands = lacking_commands(case, &lacking);
+    for next in [processes::follow_up(case), flowtable::follow_up(case)].into_iter().flatten() {
+        commands.retain(|command| command != next);
+        commands.insert(0, next.to_owned());
+    }
     let more = commands.len().saturating_sub(NAMED);
     commands.truncate(NAMED);
     let ids = lacking.iter().map(|row| row.id).collect();

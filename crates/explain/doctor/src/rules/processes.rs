@@ -3,7 +3,7 @@
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
-use crate::{Case, remedies};
+use crate::{Case, load, remedies};
 use host::{Process, System};
 
 /// Per cent of a CPU from which the process is the limit, and from which it may become it.
@@ -68,12 +68,32 @@ fn is_queue_thread(name: &str) -> bool {
     name.starts_with("if_io_tqg_") || name.starts_with("swi1: netisr") || is_interrupt()
 }
 
+/// What shows the threads of FreeBSD's kernel.
+const THREADS: &str = "top -aSHP";
+
+/// A CPU that interrupts fill while others have time, of which a listing without threads does not say which thread it is.
+fn full_of_interrupts(case: &Case<'_>) -> Option<Finding> {
+    let full = load::one_full(case).filter(|_| case.system() == Some(System::FreeBsd))?;
+    let process = case.snapshot().processes.iter().find(|process| process.name == "intr");
+    let fact =
+        Fact::InterruptsFull { cpu: full.cpu, share: full.share, idle: full.idle, others: full.others };
+    let finding = found(Severity::Critical, fact).quotes([full.quote]);
+    let finding = finding.quotes(process.map(|process| &process.quote));
+    Some(finding.fix([Remedy::new(System::FreeBsd, Effect::FindThread, [THREADS])]))
+}
+
+/// What has to be pasted next where a CPU is full of interrupts.
+pub(super) fn follow_up(case: &Case<'_>) -> Option<&'static str> {
+    let is_open = !case.snapshot().lists_threads && full_of_interrupts(case).is_some();
+    is_open.then_some(THREADS)
+}
+
 /// `queue-thread`: a thread of FreeBSD's kernel that carries packets takes a whole CPU, and others have time.
 pub(super) fn queue_thread(case: &Case<'_>) -> Judgement {
     if !case.may_be(System::FreeBsd) || case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;
     }
-    if crate::load::all_full(case).is_some() {
+    if load::all_full(case).is_some() {
         return Judgement::Clear;
     }
     let processes = case.snapshot().processes.iter();
@@ -81,9 +101,11 @@ pub(super) fn queue_thread(case: &Case<'_>) -> Judgement {
         .filter(|process| is_queue_thread(&process.name))
         .filter_map(|process| Some((process, process.cpu.filter(|share| *share >= FULL)?)))
         .collect();
+    if full.is_empty() && case.snapshot().lists_threads {
+        return Judgement::Clear;
+    }
     if full.is_empty() {
-        let is_of_threads = case.is_bsd() && lacks_processes(case).is_empty();
-        return if is_of_threads { Judgement::Clear } else { Judgement::lacks("top -aSHP") };
+        return full_of_interrupts(case).map_or(Judgement::lacks(THREADS), Judgement::from);
     }
     let judged = full.iter().map(|(process, share)| {
         let fact = Fact::QueueThread { thread: process.name.clone(), share: *share, full: full.len() };

@@ -268,7 +268,7 @@ pub(super) fn below_cpus(device: &Device<'_>) -> Judgement {
             None => Judgement::lacks(format!("ethtool -l {}", device.word())),
         };
     };
-    let Some(cpus) = &case.snapshot().cpus.online else { return Judgement::lacks("lscpu") };
+    let Some(cpus) = &case.snapshot().cpus.online else { return Judgement::lacks("nproc") };
     let by_profile = case.agreed(device, |profile| profile.int(schema::RX_QUEUES));
     let by_profile = by_profile.and_then(|queues| u32::try_from(queues).ok()).unwrap_or(u32::MAX);
     let count = most.value.min(cpus.value).min(by_profile);

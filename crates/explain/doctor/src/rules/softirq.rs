@@ -3,7 +3,7 @@
 use crate::case::{enough, since};
 use crate::distribution::NEARLY_ALL;
 use crate::facts::{CpuLoad, Effect, Fact};
-use crate::finding::{Remedy, Severity, found};
+use crate::finding::{Finding, Remedy, Severity, found};
 use crate::load;
 use crate::rule::Judgement;
 use crate::steered::{self, Steered};
@@ -47,10 +47,19 @@ fn work<'c>(case: &Case<'c>, is_steered: bool) -> Option<Work<'c>> {
 
 /// `softirq-one-cpu`: one CPU does nearly all receive work.
 pub(super) fn one_cpu(case: &Case<'_>) -> Judgement {
+    match by_counts(case) {
+        Judgement::Lacks(commands) => {
+            by_load(case).or_else(|| by_thread(case)).map_or(Judgement::Lacks(commands), Judgement::from)
+        }
+        judged => judged,
+    }
+}
+
+fn by_counts(case: &Case<'_>) -> Judgement {
     let snapshot = case.snapshot();
     let is_one = snapshot.cpu_count() == Some(1);
     if snapshot.softirqs.is_empty() && snapshot.softnet.is_empty() {
-        return if is_one { Judgement::DoesNotApply } else { by_thread(case) };
+        return if is_one { Judgement::DoesNotApply } else { Judgement::lacks("cat /proc/softirqs") };
     }
     let steered = steered::any(case);
     // Without shares, counters were reset between the samples.
@@ -67,38 +76,47 @@ pub(super) fn one_cpu(case: &Case<'_>) -> Judgement {
     };
     match work.cpus.get(place) {
         Some(&cpu) if share >= NEARLY_ALL => busy_cpu(case, &work, (place, cpu), share, steered.as_ref()),
+        // What was spread since the start may be on one CPU now.
+        _ if work.shares.basis == Basis::SinceStart => {
+            by_load(case).map_or(Judgement::Clear, Judgement::from)
+        }
         _ => Judgement::Clear,
     }
 }
 
 /// `cpus-full`: receive work fills every CPU, so that there is nothing to spread to.
 pub(super) fn all_full(case: &Case<'_>) -> Judgement {
-    let loads = &case.snapshot().cpus.load;
     if case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;
     }
-    if loads.len() < 2 {
-        return Judgement::lacks(case.by_system("top -b -n 1", "top -aSP", "top -b -1"));
-    }
-    let Some((idle, work)) = load::all_full(case) else { return Judgement::Clear };
+    let Some(full) = load::all_full(case) else {
+        let is_clear = load::not_all_full(case);
+        return if is_clear { Judgement::Clear } else { Judgement::lacks(load::command(case)) };
+    };
     let os = case.system().unwrap_or(host::System::Linux);
-    found(Severity::Critical, Fact::CpusFull { cpus: loads.len(), idle, work })
-        .quotes(loads.values().map(|load| &load.quote).take(MOST_QUOTES))
+    found(Severity::Critical, Fact::CpusFull { cpus: full.cpus, idle: full.idle, work: full.work })
+        .quotes(full.quotes)
         .fix([Remedy::new(os, Effect::LessWork, [""; 0])])
         .into()
 }
 
+/// Part of a CPU's time from which soft interrupts leave no doubt that they are what fills it, per cent.
+const NO_DOUBT: f64 = 80.0;
+
+/// Without counters, the line of the one CPU that soft interrupts fill.
+fn by_load(case: &Case<'_>) -> Option<Finding> {
+    let full = load::one_full(case)?;
+    let fact = Fact::SoftirqFull { cpu: full.cpu, share: full.share, idle: full.idle, others: full.others };
+    let finding = found(Severity::Critical, fact).quotes([full.quote]).fix([find_cause()]);
+    Some(finding.possible_if(full.share < NO_DOUBT))
+}
+
 /// Without counters, the thread that takes over soft interrupts where they are too many says the same, but not that
 /// they are those of reception.
-fn by_thread(case: &Case<'_>) -> Judgement {
-    let Some((cpu, process, share)) = load::only_full_thread(case) else {
-        return Judgement::lacks("cat /proc/softirqs");
-    };
-    found(Severity::Warning, Fact::Ksoftirqd { cpu, share })
-        .quotes([&process.quote])
-        .fix([find_cause()])
-        .possible_if(true)
-        .into()
+fn by_thread(case: &Case<'_>) -> Option<Finding> {
+    let (cpu, process, share) = load::only_full_thread(case)?;
+    let finding = found(Severity::Warning, Fact::Ksoftirqd { cpu, share }).quotes([&process.quote]);
+    Some(finding.fix([find_cause()]).possible_if(true))
 }
 
 fn find_cause() -> Remedy {

@@ -345,7 +345,7 @@ fn unplaced(case: &Case<'_>) -> Judgement {
         (case.physical(&interface.name) == interface.name).then_some(&kind.quote)
     });
     let clients = snapshot.processes.iter().filter(|process| CLIENTS.contains(&process.name.as_str()));
-    let quotes: Vec<&Quote> = ppp.chain(clients.map(|process| &process.quote)).collect();
+    let quotes: Vec<&Quote> = ppp.chain(clients.map(|process| &process.quote)).chain(by_name(case)).collect();
     if quotes.is_empty() {
         return Judgement::DoesNotApply;
     }
@@ -356,7 +356,7 @@ fn unplaced(case: &Case<'_>) -> Judgement {
         devices.retain(is_busy);
     }
     let severity = match devices.len() {
-        0 => return Judgement::DoesNotApply,
+        0 => return lacks_device(case),
         1 => Severity::Warning,
         _ if case.system() == Some(System::FreeBsd) => Severity::Info,
         _ => return Judgement::lacks("cat /proc/net/pppoe"),
@@ -376,6 +376,43 @@ fn unplaced(case: &Case<'_>) -> Judgement {
         finding = finding.fix(Unhashed { device, what: Carried::Pppoe, carries }.remedies(queue, severity));
     }
     finding.into()
+}
+
+/// Rules and interfaces whose names are those that pppd and OpenWrt give PPP interfaces (`ppp0`, `pppoe-wan`).
+fn by_name<'c>(case: &Case<'c>) -> impl Iterator<Item = &'c Quote> {
+    let is_ppp = |name: &str| {
+        let unit = name.strip_prefix("pppoe-").map(|_| true);
+        unit.or_else(|| Some(name.strip_prefix("ppp")?.parse::<u32>().is_ok())) == Some(true)
+    };
+    let snapshot = case.snapshot();
+    let routed = snapshot.netfilter.routed.iter().filter(move |(name, _)| is_ppp(name));
+    let open = snapshot.interfaces.iter().filter(move |one| one.kind.is_none() && is_ppp(&one.name));
+    routed.map(|(_, quote)| quote).chain(open.map(|one| &one.seen))
+}
+
+/// What would show on which device PPPoE arrives, and whether that hashes it: nothing where the text has all of that.
+fn lacks_device(case: &Case<'_>) -> Judgement {
+    if case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    let is_open = |device: &Device<'_>| has_queues(device) && is_hashed(device, "pppoe").is_none();
+    if let Some(device) = case.devices().find(is_open) {
+        return Judgement::Lacks(who(&device));
+    }
+    if case.devices().next().is_some() {
+        return Judgement::DoesNotApply;
+    }
+    // pppd's plugin names the interface, `nic-eth0.2`.
+    let nic = case.snapshot().processes.iter().find_map(|process| {
+        let word = process.quote.text.split_whitespace().find_map(|word| word.strip_prefix("nic-"))?;
+        let name = word.split('.').next()?;
+        (!name.is_empty()).then(|| host::setting::quoted(name))
+    });
+    let session = nic.is_none().then(|| "cat /proc/net/pppoe".to_owned());
+    let name = nic.unwrap_or_else(|| "IFACE".to_owned());
+    let linux = session.into_iter().chain(["-i", "-S"].map(|option| format!("ethtool {option} {name}")));
+    let bsd = |first: &str| vec![first.to_owned(), "vmstat -i".to_owned()];
+    Judgement::Lacks(case.by_system(linux.collect(), bsd("pciconf -lv"), bsd("dmesg")))
 }
 
 /// Where FreeBSD's netisr counts PPPoE as a protocol of its own: the frames that each CPU took from Ethernet, less

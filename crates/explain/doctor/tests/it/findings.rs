@@ -18,6 +18,7 @@ pub const HINT: Answer = Answer::Finding(Severity::Info, Certainty::Possible);
 pub const CALM: Answer = Answer::Finding(Severity::Info, Certainty::Certain);
 pub const MAYBE: Answer = Answer::Finding(Severity::Warning, Certainty::Possible);
 pub const LIMITS: Answer = Answer::Finding(Severity::Warning, Certainty::Certain);
+pub const MAYBE_GRAVE: Answer = Answer::Finding(Severity::Critical, Certainty::Possible);
 pub const GRAVE: Answer = Answer::Finding(Severity::Critical, Certainty::Certain);
 pub const CLEAR: Answer = Answer::Without(Outcome::Clear);
 pub const LACKS: Answer = Answer::Without(Outcome::InsufficientData);

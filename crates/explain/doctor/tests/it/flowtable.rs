@@ -110,7 +110,7 @@ fn a_router_with_a_full_cpu_and_no_flowtable() {
         ),
         (&format!("$ sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 0\n{NONE}{FULL}"), OFF, NOT_HERE, &[]),
         (&format!("{ROUTER}{FULL}"), OFF, LACKS, &["nft list flowtables"]),
-        (&format!("{ROUTER}{NONE}"), OFF, LACKS, &["top -b -n 1"]),
+        (&format!("{ROUTER}{NONE}"), OFF, LACKS, &["mpstat -P ALL 1 1"]),
         (FULL, OFF, LACKS, &["sysctl net.ipv4.ip_forward"]),
     ]);
 }
@@ -236,6 +236,60 @@ fn connections_that_stay_out_have_their_reason() {
     let bridge = "$ sysctl net.bridge.bridge-nf-call-iptables\nnet.bridge.bridge-nf-call-iptables = 1\n";
     let finding = one(&format!("{}{bridge}", text(ADD, &counts(800, 0, ""))), BYPASSED);
     assert!(facts(&finding).contains(&&FlowFact::Bypass(Bypass::Bridged)), "{finding:#?}");
+}
+
+/// The rules alone say that nothing can enter; where they do not, connections do.
+#[test]
+fn rules_by_which_no_connection_enters() {
+    let before = format!("ct state established,related accept\n\t\t{ADD}");
+    let map = format!("ct state vmap {{ established : accept, related : accept }}\n\t\t{ADD}");
+    let json = "$ nft -j list ruleset\n{\"nftables\": [{\"flowtable\": {\"family\": \"inet\", \"name\": \"f\", \"table\": \"filter\", \
+                \"hook\": \"ingress\", \"prio\": 0, \"dev\": [\"lan1\", \"wan\"]}}, {\"chain\": {\"family\": \"inet\", \"table\": \"filter\", \
+                \"name\": \"forward\", \"type\": \"filter\", \"hook\": \"forward\", \"prio\": 0, \"policy\": \"drop\"}}]}\n";
+    all_answer(&[
+        (
+            &ruleset("lan1, wan", &before),
+            BYPASSED,
+            LIMITS,
+            &["Unreached", "RuleOrder", "insert rule inet filter forward"],
+        ),
+        (&ruleset("lan1, wan", &map), BYPASSED, LIMITS, &["RuleOrder"]),
+        (&ruleset("lan1, wan", "ct state new flow add @f"), BYPASSED, LIMITS, &["OnlyNew"]),
+        (json, BYPASSED, LIMITS, &["NoRule"]),
+        (&format!("{}{IDLE}", ruleset("lan1, wan", &before)), BYPASSED, CALM, &["RuleOrder"]),
+        (&ruleset("lan1, wan", "meta mark 0x1 flow add @f"), BYPASSED, LACKS, &["conntrack -L"]),
+        // Another rule does what one does not.
+        (&ruleset("lan1, wan", &format!("{before}\n\t}}\n\tchain b {{\n\t\t{ADD}")), BYPASSED, LACKS, &[]),
+    ]);
+    let next = one(&ruleset("lan1, wan", ADD), "insufficient-data");
+    assert!(format!("{:?}", next.facts).contains("commands: [\"conntrack -L\""), "{next:#?}");
+}
+
+/// Docker sets `net.ipv4.ip_forward`, and its rules count what its containers send and receive.
+#[test]
+fn a_host_of_containers_forwards_next_to_nothing() {
+    let docker = |packets: u64| {
+        format!(
+            "$ nft list ruleset\ntable ip filter {{\n\tchain FORWARD {{\n\t\ttype filter hook forward priority filter; policy drop;\n\
+             \t\toifname \"docker0\" ct state related,established counter packets {packets} bytes 91231 accept\n\
+             \t\tiifname \"docker0\" oifname != \"docker0\" counter packets 331 bytes 41231 accept\n\t}}\n}}\n{FULL}"
+        )
+    };
+    let jump = "$ nft list ruleset\ntable ip filter {\n\tchain DOCKER-USER {\n\t\tcounter packets 743 bytes 132462 return\n\t}\n\tchain FORWARD {\n\
+                \t\ttype filter hook forward priority filter; policy accept;\n\t\tcounter packets 743 bytes 132462 jump DOCKER-USER\n\
+                \t\tiifname \"docker0\" accept\n\t}\n}\n";
+    let json = "$ nft -j list ruleset\n{\"nftables\": [{\"chain\": {\"family\": \"ip\", \"table\": \"filter\", \"name\": \"FORWARD\", \"type\": \"filter\", \
+                \"hook\": \"forward\", \"prio\": 0, \"policy\": \"drop\"}}, {\"rule\": {\"family\": \"ip\", \"table\": \"filter\", \"chain\": \"FORWARD\", \
+                \"expr\": [{\"match\": {\"op\": \"==\", \"left\": {\"meta\": {\"key\": \"iifname\"}}, \"right\": \"docker0\"}}, \
+                {\"counter\": {\"packets\": 412, \"bytes\": 91231}}, {\"accept\": null}]}}]}\n";
+    let uncounted = docker(412).replace(" counter packets 331 bytes 41231", "");
+    all_answer(&[
+        (&docker(412), OFF, HINT, &["ForwardsLittle { packets: 743 }", "packets 412", "=remedies: 0"]),
+        (&format!("{jump}{FULL}"), OFF, HINT, &["ForwardsLittle { packets: 743 }"]),
+        (&format!("{json}{FULL}"), OFF, HINT, &["ForwardsLittle { packets: 412 }"]),
+        (&docker(899_123_111), OFF, LIMITS, &["!ForwardsLittle"]),
+        (&uncounted, OFF, LIMITS, &["!ForwardsLittle"]),
+    ]);
 }
 
 #[test]

@@ -249,6 +249,43 @@ fn what_a_clouds_host_does_not_let_through() {
     ]);
 }
 
+/// A connection that failed is no part of the frames that others received; each counter has a direction of its own.
+#[test]
+fn connections_and_directions_of_an_allowance() {
+    let id = "cloud-allowance";
+    let ena = |counters: &[(&str, u64)]| {
+        let received = [("queue_0_rx_cnt", 912_341_234), ("queue_1_rx_cnt", 900_341_234)];
+        statistics("eth0", &[counters, &received[..]].concat())
+    };
+    let connections = "conntrack_allowance_exceeded";
+    let bare =
+        format!("     {connections}: 8812\n     queue_0_rx_cnt: 912341234\n     queue_1_rx_cnt: 900341234\n");
+    all_answer(&[
+        (&ena(&[(connections, 8812)]), id, LIMITS, &["count: 8812, share: None", "of: Connections"]),
+        (&format!("NIC statistics:\n{bare}"), id, LIMITS, &["of: Connections"]),
+        (&ena(&[(connections, 3)]), id, CALM, &[]),
+        (&ena(&[("linklocal_allowance_exceeded", 912)]), id, LIMITS, &["of: LinkLocal"]),
+        (
+            &ena(&[
+                ("bw_in_allowance_exceeded", 18_126_824),
+                ("bw_out_allowance_exceeded", 7),
+                ("pps_allowance_exceeded", 3),
+            ]),
+            id,
+            LIMITS,
+            &[
+                "share: Some(0.00999",
+                "bw_out_allowance_exceeded: 7",
+                "of: Sent",
+                "pps_allowance_exceeded: 3",
+                "of: Both",
+            ],
+        ),
+    ]);
+    let twice = reports(&[&ena(&[(connections, 8812)]), &ena(&[(connections, 8813)])], None);
+    answers(&twice, id, LIMITS, &["count: 1"]);
+}
+
 /// FreeBSD's top, as `-P` prints it, of a router that is full, and of one that is not.
 #[test]
 fn where_all_cpus_are_full_nothing_is_to_be_spread() {
@@ -262,7 +299,7 @@ fn where_all_cpus_are_full_nothing_is_to_be_spread() {
     let text = |last: String| cpu(0, 97.3, 0.0) + &cpu(1, 93.3, 0.7) + &cpu(2, 63.8, 7.4) + &last;
     let full = text(cpu(3, 55.0, 11.4));
     all_answer(&[
-        (&full, id, GRAVE, &["cpus: 4", "offers LessWork"]),
+        (&full, id, GRAVE, &["cpus: Some(4)", "offers LessWork"]),
         (&text(cpu(3, 20.0, 79.0)), id, CLEAR, &[]),
         (&cpu(0, 97.0, 1.0), id, LACKS, &["top -aSP"]),
     ]);

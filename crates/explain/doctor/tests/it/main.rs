@@ -1,5 +1,6 @@
 //! What the doctor finds in dumps and descriptions.
 
+mod cpus;
 mod dumps;
 mod findings;
 mod flowtable;

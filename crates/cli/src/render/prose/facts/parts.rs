@@ -2,8 +2,8 @@
 
 use super::super::{cpus, numbers, percent};
 use doctor::Report;
-use doctor::facts::{Carried, Cause, CpuLoad, DropCounter, LeftOut, Loss, Since, Steering, When};
-use format::quoted;
+use doctor::facts::{Allowed, Carried, Cause, CpuLoad, DropCounter, LeftOut, Loss, Since, Steering, When};
+use format::{quoted, thousands};
 
 pub(super) fn over(since: Since, start: &'static str) -> &'static str {
     match since {
@@ -30,6 +30,37 @@ pub(super) fn cpu_load(load: &CpuLoad) -> String {
         }
         CpuLoad::Between { cpu, idle } => format!("CPU {cpu} is idle {idle:.0} % of the time."),
         CpuLoad::Unknown => String::new(),
+    }
+}
+
+/// What the host of a virtual machine did not let through.
+pub(super) fn allowance(
+    counter: &str,
+    count: u64,
+    share: Option<f64>,
+    since: Since,
+    of: Allowed,
+    name: &str,
+) -> String {
+    let (count, since) = (thousands(count), over(since, "since boot"));
+    let packets = |which: &str| {
+        let share = share.map_or(String::new(), |share| format!(", {} of those received", percent(share)));
+        format!(
+            "The host of this virtual machine dropped or held back {count} {which} {name} beyond what the instance is allowed \
+             (`{counter}`), {since}{share}: no setting in the machine changes that."
+        )
+    };
+    match of {
+        Allowed::Received => packets("received packets of"),
+        Allowed::Sent => packets("sent packets of"),
+        Allowed::Both => packets("packets of"),
+        Allowed::LinkLocal => {
+            packets("packets to the cloud's own services (name server, clock, metadata) of")
+        }
+        Allowed::Connections => format!(
+            "The host of this virtual machine tracks no more connections than the instance is allowed, and dropped {count} packets that \
+             would have opened another (`{counter}`), {since}: each is a connection that failed. No setting in the machine changes that."
+        ),
     }
 }
 

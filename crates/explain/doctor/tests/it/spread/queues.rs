@@ -251,7 +251,7 @@ fn fewer_queues_than_the_device_and_the_cpus_allow() {
         (&(channels("eth0", 8, 2) + &cpus), id, CALM, &["=Linux: ethtool -L eth0 combined 4"]),
         (&(channels("eth0", 8, 4) + &cpus), id, CLEAR, &[]),
         (&(channels("eth0", 2, 2) + &cpus), id, CLEAR, &[]),
-        (&channels("eth0", 8, 2), id, LACKS, &["lscpu"]),
+        (&channels("eth0", 8, 2), id, LACKS, &["nproc"]),
         (&queues("eth0", &[5, 5]), id, LACKS, &["ethtool -l eth0"]),
         // More queues do not help frames that are not hashed.
         (&unhashed, id, CALM, &["=remedies: 0"]),

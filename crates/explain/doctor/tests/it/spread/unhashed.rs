@@ -237,3 +237,28 @@ fn on_freebsd_nothing_of_ethtool() {
     assert!(!freebsd.is_empty());
     assert!(freebsd.iter().all(|remedy| remedy.forecast.is_none()), "{freebsd:#?}");
 }
+
+/// PPPoE that a process, a rule or a name shows, on a device of which nothing is known.
+#[test]
+fn pppoe_on_a_device_that_the_text_does_not_show() {
+    let id = "pppoe-unhashed";
+    let top = "root@OpenWrt:~# top -b -n 1\nCPU:   0% usr   1% sys   0% nic  24% idle   0% io   0% irq  74% sirq\n  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND\n \
+               1830     1 root     S     1740   1%   0% /usr/sbin/pppd nodetach ipparam wan ifname pppoe-wan plugin pppoe.so nic-eth0.2\n";
+    let rule = |name: &str| {
+        format!(
+            "# nft list ruleset\ntable ip nat {{\n\tchain postrouting {{\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\
+             \t\toifname \"{name}\" masquerade\n\t}}\n}}\n"
+        )
+    };
+    let bsd = "# uname -sr\nFreeBSD 14.1-RELEASE\n".to_owned() + MPD;
+    all_answer(&[
+        (top, id, LACKS, &["ethtool -i eth0", "ethtool -S eth0"]),
+        (&rule("ppp0"), id, LACKS, &["cat /proc/net/pppoe", "ethtool -i IFACE", "ethtool -S IFACE"]),
+        (&rule("pppoe-wan"), id, LACKS, &[]),
+        (&bsd, id, LACKS, &["pciconf -lv", "vmstat -i"]),
+        (&rule("eth1"), id, NOT_HERE, &[]),
+        (&(top.to_owned() + "root@OpenWrt:~# nproc\n1\n"), id, NOT_HERE, &[]),
+        // A device of which the driver is not known.
+        (&(top.to_owned() + &queues("eth0", &[900, 1000])), id, LACKS, &["ethtool -i eth0", "lspci -nn"]),
+    ]);
+}
