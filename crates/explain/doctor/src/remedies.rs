@@ -163,10 +163,18 @@ pub(crate) fn by_uci(case: &Case<'_>, mut finding: Finding) -> Finding {
 /// A finding on a machine whose CPUs are all full: what would only move work between them is not offered, and what nothing else
 /// helps is no more than a remark.
 pub(crate) fn without_spreading(mut finding: Finding) -> Finding {
-    let moves = |remedy: &Remedy| match remedy.effect {
-        Effect::Rps { .. } | Effect::RpsAtEach | Effect::Steer { .. } | Effect::PacketSteering { .. } => true,
-        Effect::SpreadPolled | Effect::Netisr | Effect::NetisrDispatch | Effect::NetisrThreads => true,
-        _ => false,
+    let moves = |remedy: &Remedy| {
+        matches!(
+            remedy.effect,
+            Effect::Rps { .. }
+                | Effect::RpsAtEach
+                | Effect::Steer { .. }
+                | Effect::PacketSteering { .. }
+                | Effect::SpreadPolled
+                | Effect::Netisr
+                | Effect::NetisrDispatch
+                | Effect::NetisrThreads
+        )
     };
     if !finding.remedies.iter().any(moves) {
         return finding;
