@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(
             statements,
             [
-                "ct state established,related counter packets 0 bytes 0 accept",
+                "ct state established,related counter accept",
                 "iifname \"br-lan\" meta l4proto udp flow add @ft"
             ]
         );
