@@ -231,6 +231,11 @@ fn reason(reason: &Reason) -> String {
              one; look again while this one brings most of them (`rxlane top` shows them by CPU)"
                 .to_owned()
         }
+        Reason::OtherNamespaces => {
+            "which CPU receives is unknown: neither queues nor interrupts show it, CPUs count frames for the whole machine, and \
+             interfaces of other network namespaces bring most of them; look again while those are idle"
+                .to_owned()
+        }
         Reason::Receives(BusiestCpu { cpu, share, load }) => {
             let idle =
                 load.map_or(String::new(), |load| format!(" and is idle {:.0} % of the time", load.idle));

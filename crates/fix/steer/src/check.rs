@@ -289,6 +289,7 @@ fn evidence(
         receiving: receiving.to_vec(),
         busiest,
         frames: receiving::frames(interface, case),
+        elsewhere: receiving::is_elsewhere(case),
         steerable: (!shares.is_empty()).then(|| shares.iter().sum()),
         worth: sample.filter(|sample| sample.frames >= ENOUGH).map(|sample| sample.worth),
         selected: classes.iter().any(|row| row.selected),

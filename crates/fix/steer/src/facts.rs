@@ -151,8 +151,13 @@ pub enum Tagged {
 /// All facts of a device, those that stop steering first.
 pub fn facts(case: &Case<'_>, interface: &Interface, input: &Input<'_>) -> Vec<Fact> {
     let driver = interface.driver.as_ref().and_then(|driver| drivers::driver(&driver.value));
+    let place = place(case, interface);
+    // No MTU or other setting makes it one that can be steered.
+    if let Some(place) = place.as_ref().filter(|place| place.what == What::Loopback) {
+        return vec![place.clone()];
+    }
     let all = [
-        place(case, interface),
+        place,
         kernel(case),
         native(case, interface, input),
         mtu(interface, input, driver),

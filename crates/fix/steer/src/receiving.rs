@@ -77,14 +77,31 @@ fn by_interrupt(case: &Case<'_>, vectors: &[&Interrupt]) -> Option<Parts> {
     (!by_cpu.is_empty()).then_some(by_cpu)
 }
 
+/// Frames that each CPU took up between the samples, of the whole machine: `softnet_stat` is not per network namespace.
+fn taken_up(case: &Case<'_>) -> Parts {
+    let counted =
+        case.snapshot().softnet.iter().filter_map(|(&cpu, softnet)| match softnet.processed.delta() {
+            Delta::Counted(processed) => Some((cpu, processed as f64)),
+            _ => None,
+        });
+    counted.collect()
+}
+
+/// Whether most frames that CPUs took up are of no interface that is seen from here.
+pub fn is_elsewhere(case: &Case<'_>) -> bool {
+    let seen: u64 = case
+        .snapshot()
+        .interfaces
+        .iter()
+        .filter_map(|interface| frames(interface, case))
+        .fold(0, u64::saturating_add);
+    let all: f64 = taken_up(case).values().sum();
+    all > 0.0 && (seen as f64) < all / 2.0
+}
+
 fn by_softnet(case: &Case<'_>, interface: &Interface) -> Option<Parts> {
     let frames = frames(interface, case)?;
-    let mut by_cpu = Parts::new();
-    for (&cpu, softnet) in &case.snapshot().softnet {
-        if let Delta::Counted(processed) = softnet.processed.delta() {
-            by_cpu.insert(cpu, processed as f64);
-        }
-    }
+    let by_cpu = taken_up(case);
     let all: f64 = by_cpu.values().sum();
     (all > 0.0 && frames as f64 >= all / 2.0).then_some(by_cpu)
 }

@@ -66,6 +66,8 @@ pub enum Reason {
     FewFrames(u64),
     NotCounted,
     ReceiverUnknown,
+    /// The same, since CPUs count frames for the whole machine and other network namespaces bring most.
+    OtherNamespaces,
     /// A CPU receives such a share of the frames, and is idle for so much of its time.
     Receives(BusiestCpu),
     NoNative,
@@ -129,6 +131,8 @@ pub struct Evidence {
     pub busiest: Option<BusiestCpu>,
     /// Frames that arrived during the observation; `None`: not counted.
     pub frames: Option<u64>,
+    /// Whether most frames that the machine's CPUs took up are of no interface of this network namespace.
+    pub elsewhere: bool,
     /// Part of the sampled IP frames whose class would be steered; `None`: no sample.
     pub steerable: Option<f64>,
     /// Equivalent number of evenly loaded CPUs, the sample's flows distributed; `None`: no sample, or a small one.
@@ -220,7 +224,9 @@ fn unknown(evidence: &Evidence) -> Option<Reason> {
     match evidence.frames {
         Some(frames) if frames < ENOUGH => Some(Reason::FewFrames(frames)),
         None => Some(Reason::NotCounted),
-        Some(_) => evidence.busiest.is_none().then_some(Reason::ReceiverUnknown),
+        Some(_) if evidence.busiest.is_some() => None,
+        Some(_) if evidence.elsewhere => Some(Reason::OtherNamespaces),
+        Some(_) => Some(Reason::ReceiverUnknown),
     }
 }
 
@@ -328,6 +334,7 @@ mod tests {
             receiving: vec![Receiving { cpu: 0, share: 1.0 }],
             busiest: Some(BusiestCpu { cpu: 0, share: 1.0, load: busy(97.0, 3.0) }),
             frames: Some(100_000),
+            elsewhere: false,
             steerable: Some(1.0),
             worth: Some(3.9),
             selected: true,
@@ -428,7 +435,9 @@ mod tests {
             let (found, _) = answer(|evidence| evidence.frames = frames);
             assert_eq!(found, Answer::Unknown);
         }
-        assert_eq!(answer(|evidence| evidence.busiest = None).0, Answer::Unknown);
+        assert_eq!(answer(|evidence| evidence.busiest = None), (Answer::Unknown, Reason::ReceiverUnknown));
+        let elsewhere = answer(|evidence| (evidence.busiest, evidence.elsewhere) = (None, true));
+        assert_eq!(elsewhere, (Answer::Unknown, Reason::OtherNamespaces));
         // A few frames of one flow are no proof that there is one.
         let found = answer(|evidence| {
             evidence.frames = Some(12);
