@@ -4,7 +4,7 @@ use crate::finding::{Certainty, Finding, Severity};
 use crate::remedies;
 use crate::report::{Outcome, Report, RuleRow, Summary, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
-use crate::{Case, ENOUGH_BETWEEN, RULES, load, rows, rules, stacked, steered};
+use crate::{Case, ENOUGH_BETWEEN, RULES, load, placement, rows, rules, stacked, steered};
 use host::{Snapshot, System, Unread};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
@@ -36,10 +36,16 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     }
     debug_assert!(findings.iter().all(|finding| !finding.evidence.is_empty()), "a finding without evidence");
     findings.retain(|finding| !finding.evidence.is_empty());
-    let verdict = verdict(&findings, &rules);
+    let is_steered_idle = steered::is_idle(case);
+    let verdict = match verdict(&findings, &rules) {
+        // What other interfaces bring says nothing of what this one's frames do.
+        Verdict::Healthy if is_steered_idle => Verdict::Unknown,
+        verdict => verdict,
+    };
     findings.sort_by_key(|finding| {
         (finding.severity, finding.certainty == Certainty::Possible, finding.id != "cpus-full")
     });
+    placement::before_rps(case, &mut findings);
     findings.extend(rules::insufficient(case, &rules));
     let snapshot = case.snapshot();
     Report {
@@ -48,7 +54,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         summary: Summary {
             nothing_read: snapshot.read.is_empty(),
             steered: steered::any(case).is_some(),
-            idle: is_idle(case),
+            idle: is_idle(case) || is_steered_idle,
         },
         system: case.system().map(System::name),
         cpus: snapshot.cpu_count(),

@@ -46,6 +46,7 @@ mod frame_limit;
 mod load;
 mod loss;
 mod modelled;
+mod placement;
 pub mod pppoe_gro;
 mod release;
 mod remedies;

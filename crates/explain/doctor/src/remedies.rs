@@ -6,6 +6,7 @@ use crate::device::{self, Device};
 use crate::facts::{Effect, Fact, Forecast};
 use crate::finding::{Finding, Remedy, Severity};
 use crate::modelled::{self, By};
+use crate::placement::Placement;
 use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
 use host::{Interface, System, Xdp};
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 const ONE_FLOW: f64 = 1.3;
 
 /// CPUs to which the work of a queue can go: all but the one that serves it; those of its NUMA node where there
-/// are any, and among them those that serve no other busy device, big ones where there are little ones. Empty where the CPUs are not known or there is one.
+/// are any, and among them those that serve no other busy device nor are to, big ones where there are little ones. Empty where the CPUs are not known or there is one.
 fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     let free =
         |cpus: &[u32]| -> Vec<u32> { cpus.iter().copied().filter(|cpu| Some(*cpu) != serving).collect() };
@@ -28,7 +29,8 @@ fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
     });
     let mut cpus = node.filter(|node| !node.is_empty()).unwrap_or_else(|| free(&all));
     cpus.sort_unstable();
-    let taken = sharing::busy_cpus(case);
+    let taken: BTreeSet<u32> =
+        sharing::busy_cpus(case).into_iter().chain(Placement::of(case).cpus()).collect();
     let idle: Vec<u32> = cpus.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
     if !idle.is_empty() {
         cpus = idle;

@@ -1,11 +1,11 @@
 //! What rxlane's own XDP program does with a device's frames, as `rxlane steer status` counted it.
 
-use crate::Case;
 use crate::case::{enough, since};
 use crate::device::Device;
 use crate::distribution::NEARLY_ALL;
 use crate::facts::{self, DropCounter};
 use crate::loss::{self, Lost};
+use crate::{Case, ENOUGH_BETWEEN};
 use host::{Counter, Delta, Load, Quote, Shares, Steering, Xdp};
 
 /// What the program counts as steered (`Reason::Steered` of crate `xdp`).
@@ -73,6 +73,16 @@ pub(crate) fn of<'c>(device: &Device<'c>) -> Option<Steered<'c>> {
 /// The first device whose frames are steered.
 pub(crate) fn any<'c>(case: &'c Case<'c>) -> Option<Steered<'c>> {
     case.devices().filter_map(|device| of(&device)).find(|steered| steered.handover(None) == Handover::On)
+}
+
+/// Whether two samples show next to no frames of a device that is steered.
+pub(crate) fn is_idle(case: &Case<'_>) -> bool {
+    case.devices()
+        .filter(|device| of(device).is_some_and(|steered| steered.handover(None) == Handover::On))
+        .any(|device| {
+            let packets = device.interface.totals.packets.as_ref();
+            packets.and_then(Counter::counted).is_some_and(|frames| frames < ENOUGH_BETWEEN)
+        })
 }
 
 /// What appeared in the second sample alone was not there before, and is no reason to compare what has two with

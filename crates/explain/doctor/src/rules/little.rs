@@ -4,10 +4,11 @@ use super::sharing::{self, Source};
 use crate::Case;
 use crate::case::since;
 use crate::cores::Cores;
-use crate::facts::{Effect, Fact};
-use crate::finding::{Finding, Remedy, Severity, found};
+use crate::facts::Fact;
+use crate::finding::{Finding, Severity, found};
 use crate::fixed;
 use crate::load;
+use crate::placement::Placement;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
 use host::Architecture;
@@ -67,10 +68,9 @@ fn finding(
     let since = first.map_or(crate::facts::Since::Start, |first| since(first.vector.basis));
     let of_1024 = cores.capacity(cpu);
     let owners = sharing::owners(together);
-    let (fixed, moved): (Vec<&Vector<'_>>, Vec<&Vector<'_>>) =
-        together.iter().map(|source| &source.vector).partition(|vector| vector.is_fixed(case));
-    let commands = vectors::one_each(case, moved, &free);
-    let affinity = (!commands.is_empty()).then(|| Remedy::linux(Effect::BigCpuEach, commands));
+    let vectors = together.iter().map(|source| &source.vector);
+    let fixed: Vec<&Vector<'_>> = vectors.filter(|vector| vector.is_fixed(case)).collect();
+    let affinity = Placement::of(case).remedy().filter(|_| fixed.len() < together.len());
     let big = free.first().and_then(|cpu| cores.quote(*cpu));
     found(severity, Fact::LittleCpu { cpu, owners, of_1024, big: free, since })
         .says(is_few.then_some(Fact::SoFewInterrupts))

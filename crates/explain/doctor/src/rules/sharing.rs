@@ -3,8 +3,9 @@
 use crate::Case;
 use crate::case::{enough, since};
 use crate::cores::Cores;
-use crate::facts::{Effect, Fact};
-use crate::finding::{Finding, Remedy, Severity, found};
+use crate::facts::Fact;
+use crate::finding::{Finding, Severity, found};
+use crate::placement::Placement;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
 use crate::{fixed, load, remedies};
@@ -13,11 +14,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of the busiest network device's interrupts from which a source takes part of a CPU that counts.
-pub(super) const BUSY: f64 = 0.05;
+pub(crate) const BUSY: f64 = 0.05;
 /// The same from which a network device is named beside busier ones.
 const SEEN: f64 = 0.001;
 /// An interrupt that one CPU serves.
-pub(super) struct Source<'c> {
+pub(crate) struct Source<'c> {
     /// The network interface, or the handler's name: a disk, a USB controller, a radio.
     owner: String,
     pub is_network: bool,
@@ -45,23 +46,34 @@ pub(super) fn shared(case: &Case<'_>) -> Judgement {
     let sources = sources(case);
     let Some(most) = busiest(&sources) else { return Judgement::lacks("cat /proc/interrupts") };
     let busy: Vec<&Source<'_>> = sources.iter().filter(|source| source.is_part(BUSY, most)).collect();
+    let free = free(case, &busy);
+    let Some(cpu) = shared_cpu(&busy).filter(|_| !free.is_empty()) else { return Judgement::Clear };
+    finding(case, cpu, &together(&sources, most, cpu), free).into()
+}
+
+/// CPUs that serve none of these, big ones first.
+pub(crate) fn free(case: &Case<'_>, busy: &[&Source<'_>]) -> Vec<u32> {
     let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
     let mut free: Vec<u32> = case.machine().cpus().difference(&taken).copied().collect();
     if let Some(cores) = Cores::of(case) {
         free.sort_by_key(|cpu| cores.little.contains(cpu));
     }
-    let Some(cpu) = shared_cpu(&busy).filter(|_| !free.is_empty()) else { return Judgement::Clear };
+    free
+}
+
+/// What a CPU serves, the busiest first.
+pub(crate) fn together<'s, 'c>(sources: &'s [Source<'c>], most: u64, cpu: u32) -> Vec<&'s Source<'c>> {
     let least = |source: &Source<'_>| if source.is_network { SEEN } else { BUSY };
-    let mut together: Vec<&Source<'_>> = sources
-        .iter()
-        .filter(|source| source.cpu == cpu && !source.is_elsewhere() && source.is_part(least(source), most))
-        .collect();
+    let is_here = |source: &&Source<'_>| {
+        source.cpu == cpu && !source.is_elsewhere() && source.is_part(least(source), most)
+    };
+    let mut together: Vec<&Source<'_>> = sources.iter().filter(is_here).collect();
     together.sort_by_key(|source| Reverse(source.vector.total));
-    finding(case, cpu, &together, free).into()
+    together
 }
 
 /// The CPU that serves several of these devices, a network card among them, and of several the one with the most interrupts.
-fn shared_cpu(busy: &[&Source<'_>]) -> Option<u32> {
+pub(crate) fn shared_cpu(busy: &[&Source<'_>]) -> Option<u32> {
     let mut by_cpu: BTreeMap<u32, Vec<&Source<'_>>> = BTreeMap::new();
     for source in busy.iter().filter(|source| !source.is_elsewhere()) {
         by_cpu.entry(source.cpu).or_default().push(source);
@@ -94,24 +106,23 @@ fn finding(case: &Case<'_>, cpu: u32, together: &[&Source<'_>], free: Vec<u32>) 
     let load = load::of(case, Some(cpu));
     let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
     let since = since(together.first().map_or(Basis::SinceStart, |source| source.vector.basis));
-    // One stays: of those that cannot be moved, or else the busiest.
     let vectors = together.iter().map(|source| &source.vector);
-    let (fixed, moved): (Vec<&Vector<'_>>, Vec<&Vector<'_>>) =
-        vectors.partition(|vector| vector.is_fixed(case));
-    let stays = usize::from(fixed.is_empty());
-    let commands = vectors::one_each(case, moved.into_iter().skip(stays), &free);
-    let affinity = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    let fixed: Vec<&Vector<'_>> = vectors.filter(|vector| vector.is_fixed(case)).collect();
+    let placement = Placement::of(case);
+    let is_first = placement.is_from_little();
+    let (before, after) = if is_first { (placement.remedy(), None) } else { (None, placement.remedy()) };
     found(severity, Fact::CpuShared { cpu, owners, free, since })
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load)
+        .fix(before)
         .fix(remedies::packet_steering(case).filter(|_| fixed.len() < 2))
-        .fix(affinity)
+        .fix(after)
         .fix(fixed::instead_of_affinity(case, fixed.get(1..).unwrap_or_default()))
 }
 
 /// Most interrupts of a network device; `None`: there is none.
-pub(super) fn busiest(sources: &[Source<'_>]) -> Option<u64> {
+pub(crate) fn busiest(sources: &[Source<'_>]) -> Option<u64> {
     sources.iter().filter(|source| source.is_network).map(|source| source.vector.total).max()
 }
 
@@ -124,7 +135,7 @@ pub(crate) fn busy_cpus(case: &Case<'_>) -> BTreeSet<u32> {
 }
 
 /// Interrupts of devices that one CPU each serves. Those between processors and of timers are no device's.
-pub(super) fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
+pub(crate) fn sources<'c>(case: &Case<'c>) -> Vec<Source<'c>> {
     let devices: BTreeMap<&str, String> =
         case.devices().map(|device| (device.interface.name.as_str(), device.word())).collect();
     let source = |interrupt: &'c host::Interrupt| {

@@ -189,7 +189,8 @@ fn a_little_cpu_serves_and_a_big_one_is_idle() {
             &(eth(0) + capacities),
             "single-queue",
             CALM,
-            &["=Linux: echo 30 > /sys/class/net/eth0/queues/rx-0/rps_cpus"],
+            // CPU 4 is to get the interrupts.
+            &["=Linux: echo 20 > /sys/class/net/eth0/queues/rx-0/rps_cpus"],
         ),
         (&(eth(4) + capacities), id, CLEAR, &[]),
         (&(eth(0) + alike), id, CLEAR, &[]),
@@ -197,6 +198,49 @@ fn a_little_cpu_serves_and_a_big_one_is_idle() {
         (&one_each("eth0"), id, CLEAR, &[]),
         (&queues("eth0", &[5, 5]), id, LACKS, &["cat /proc/interrupts"]),
     ]);
+}
+
+/// One plan: `cpu-shared` and `irq-little-cpu` move the same vectors to the same CPUs, before RPS.
+#[test]
+fn little_and_shared_cpus_have_one_plan() {
+    let capacities = |cpus: usize| {
+        let all: String = (0..cpus).map(|cpu| if cpu < cpus / 2 { "530\n" } else { "1024\n" }).collect();
+        format!("# cat /sys/devices/system/cpu/cpu*/cpu_capacity\n{all}")
+    };
+    let frequencies: String = (0..6)
+        .map(|cpu| {
+            let khz = if cpu < 4 { 1_416_000 } else { 1_800_000 + cpu * 100_000 };
+            format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq:{khz}\n")
+        })
+        .collect();
+    let rk3588 = rows(
+        8,
+        &[
+            " 90:  489123410 0 0 0 0 0 0 0   ITS-MSI 570949632 Edge      eth1",
+            " 92:  471230091 0 0 0 0 0 0 0   ITS-MSI 302514176 Edge      eth2",
+        ],
+    ) + &capacities(8);
+    let rk3399 = rows(
+        6,
+        &[
+            " 28:  391234120 0 0 0 0 0   GICv3  44 Level     end0",
+            " 75:  371234110 0 0 0 0 0   ITS-MSI 524288 Edge      xhci_hcd",
+            " 80:  361234110 0 0 0 0 0   ITS-MSI 624288 Edge      enp1s0",
+        ],
+    ) + &frequencies;
+    let both = "=Linux: echo 4 > /proc/irq/90/smp_affinity_list && echo 5 > /proc/irq/92/smp_affinity_list";
+    let three = "=Linux: echo 4 > /proc/irq/28/smp_affinity_list && echo 5 > /proc/irq/80/smp_affinity_list";
+    for id in ["cpu-shared", "irq-little-cpu"] {
+        all_answer(&[(&rk3588, id, LIMITS, &[both]), (&rk3399, id, LIMITS, &[three])]);
+    }
+    let queues = "# ls -d /sys/class/net/eth*/queues/rx-*\n/sys/class/net/eth1/queues/rx-0\n/sys/class/net/eth2/queues/rx-0\n";
+    for full in [load(0, 97.0, 1.0), load(0, 100.0, 0.0)] {
+        let report = report(&format!("{rk3588}{queues}{full}"));
+        let ids: Vec<&str> = report.findings.iter().map(|finding| finding.id).take(4).collect();
+        assert_eq!(ids, ["cpu-shared", "irq-little-cpu", "single-queue", "single-queue"]);
+        let rps = found(&report, "single-queue").remove(0);
+        assert_eq!(commands(&rps, System::Linux), ["echo c0 > /sys/class/net/eth1/queues/rx-0/rps_cpus"]);
+    }
 }
 
 #[test]

@@ -96,6 +96,32 @@ fn a_machine_that_steers_is_healthy() {
     answers(&without, "softirq-one-cpu", CALM, &["uncounted: true", "=remedies: 0"]);
 }
 
+/// CPUs count for all network namespaces; an interface without frames is not healthy by them.
+#[test]
+fn a_steered_interface_without_frames_is_unknown() {
+    let softirqs = |count: u64| {
+        format!(
+            "$ cat /proc/softirqs\n                    CPU0       CPU1\n      NET_RX:    {count}     {count}\n       TIMER:       9000       9000\n"
+        )
+    };
+    let by_ethtool = |frames: u64| statistics("eth0", &[("rx_packets", frames)]);
+    let by_ip = |frames: u64| {
+        format!(
+            "$ ip -s link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+             link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    RX:  bytes packets errors dropped  missed   mcast\n    \
+             {frames}00 {frames} 0 0 0 0\n    TX:  bytes packets errors dropped carrier collsns\n    0 0 0 0 0 0\n"
+        )
+    };
+    let counters: [&dyn Fn(u64) -> String; 2] = [&by_ethtool, &by_ip];
+    for counter in counters {
+        let sample = |softirq: u64, frames: u64| {
+            device("eth0", "igb", "8086:1533") + &softirqs(softirq) + &counter(frames) + &shown(&steered())
+        };
+        let idle = reports(&[&sample(10_000, 1_000_000), &sample(900_000, 1_000_003)], None);
+        assert_eq!((idle.verdict, idle.summary.idle), (Verdict::Unknown, true), "{:#?}", idle.findings);
+    }
+}
+
 #[test]
 fn between_two_samples_what_was_before_does_not_count() {
     let cpus = |each: u64| [(1, each, 0), (2, each, 0), (3, each, 0)];
