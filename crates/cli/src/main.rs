@@ -26,6 +26,7 @@ mod page;
 mod persisted;
 mod physical;
 mod pppoe_command;
+mod privilege;
 mod progress;
 mod render;
 mod rss_command;

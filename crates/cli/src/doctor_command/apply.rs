@@ -3,6 +3,7 @@
 use super::lacks;
 use super::persist::{self, After, Applied as AppliedFinding};
 use crate::output::{CommandResult, Outcome, Output};
+use crate::privilege::is_root;
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use anyhow::{anyhow, bail};
 use doctor::finding::{Certainty, Severity};
@@ -295,10 +296,4 @@ fn failed(error: Error) -> anyhow::Error {
         _ if is_busy => lacks(format!("{error:#}")),
         _ => error,
     }
-}
-
-/// Whether this process runs as root: its folder in procfs belongs to its user.
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
 }

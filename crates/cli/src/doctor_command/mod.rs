@@ -1,6 +1,7 @@
 //! `rxlane doctor`: what is wrong with this machine's receive path, or with the one that a text came from.
 
 mod apply;
+mod fix;
 pub mod live;
 pub mod page;
 mod pasted;

@@ -21,13 +21,18 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
         let Some(remedy) = finding.remedies.iter().find(|remedy| remedy.os == system.name()) else {
             continue;
         };
-        if remedy.commands.is_empty() {
+        if remedy.commands.iter().all(|command| is_diagnosis(command)) {
             continue;
         }
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
-        commands.extend(
-            remedy.commands.iter().filter(|command| !commands.contains(command)).cloned().collect::<Vec<_>>(),
-        );
+        if let Some(caution) = &remedy.caution {
+            out.paragraph("", caution)?;
+        }
+        for command in remedy.commands.iter().filter(|command| !is_diagnosis(command)) {
+            if !commands.contains(command) && !is_moved_already(command, &commands) {
+                commands.push(command.clone());
+            }
+        }
     }
     if commands.is_empty() {
         writeln!(out, "Nothing to make persistent.")?;
@@ -49,6 +54,20 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
     Ok(if plan.is_empty() { Outcome::Negative } else { Outcome::Success })
 }
 
+/// Whether a command finds something out and sets nothing.
+fn is_diagnosis(command: &str) -> bool {
+    ["perf record ", "perf report ", "rxlane steer check "].iter().any(|one| command.starts_with(one))
+}
+
+/// Whether it is the affinity of a vector that has one before: the graver finding's holds.
+fn is_moved_already(command: &str, before: &[String]) -> bool {
+    let vector = |command: &str| match command.parse::<Setting>() {
+        Ok(Setting::IrqAffinity { irq, .. }) => Some(irq),
+        _ => None,
+    };
+    vector(command).is_some_and(|irq| before.iter().any(|other| vector(other) == Some(irq)))
+}
+
 fn linux(commands: &[String], snapshot: &Snapshot, origin: &Origin) -> (Machine, Plan) {
     let mut settings: Vec<Lasting> = Vec::new();
     let (mut configuring, mut left) = (Vec::new(), Vec::new());
@@ -59,7 +78,7 @@ fn linux(commands: &[String], snapshot: &Snapshot, origin: &Origin) -> (Machine,
             Err(_) if ["uci ", "service ", "/etc/init.d/"].iter().any(|own| command.starts_with(own)) => {
                 configuring.push(command.clone());
             }
-            Err(_) => left.push(Excluded { command: command.clone(), reason: Reason::NoFile }),
+            Err(_) => left.push(command.clone()),
         }
     }
     let mut names: Vec<InterfaceName> = Vec::new();
@@ -76,7 +95,9 @@ fn linux(commands: &[String], snapshot: &Snapshot, origin: &Origin) -> (Machine,
             plan.commands.push(command);
         }
     }
-    plan.excluded.extend(left);
+    // OpenWrt's firewall has no such file.
+    let left = if snapshot.is_openwrt() { left } else { persist::plan::nft_lines(&mut plan, left, origin) };
+    plan.excluded.extend(left.into_iter().map(|command| Excluded { command, reason: Reason::NoFile }));
     let paths: Vec<String> =
         plan.files.iter().map(|file| host::setting::quoted(&file.path.display().to_string())).collect();
     if !paths.is_empty() {

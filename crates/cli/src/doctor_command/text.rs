@@ -3,7 +3,7 @@
 
 use super::remedies::{self, Rendered};
 use crate::output::{BAD, BOLD, GOOD, Output, POOR, QUIET};
-use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
+use crate::render::prose::{Worded, WordedFinding};
 use doctor::finding::{Certainty, Evidence, Severity};
 use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 const WIDTH: usize = 80;
-/// Lines of evidence, and commands, without `--verbose`.
+/// Lines of evidence without `--verbose`.
 const FEW: usize = 3;
 /// Lines of evidence of a finding; `--json` has all.
 const EVIDENCE: usize = 8;
@@ -37,7 +37,7 @@ pub fn summary(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
             paragraph(out, "", &the_same_for(others))?;
         }
         if let Some(Rendered::Whole(remedy)) = remedies.iter().find(|one| matches!(one, Rendered::Whole(_))) {
-            fix(out, remedy)?;
+            super::fix::print(out, remedy)?;
         }
         evidence(out, finding, "", FEW)?;
     } else if report.verdict == Verdict::Unknown
@@ -59,22 +59,6 @@ pub fn summary(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
         Ok(())
     } else {
         paragraph(out, "", &format!("Also (--verbose shows them): {also}."))
-    }
-}
-
-/// Commands that fix it; where there are none, in words what does.
-fn fix(out: &mut Output, remedy: &WordedRemedy<'_>) -> io::Result<()> {
-    if remedy.commands.is_empty() {
-        return paragraph(out, "", &format!("Fix: {}.", remedy.what));
-    }
-    writeln!(out, "Fix:")?;
-    for command in remedy.commands.iter().take(FEW) {
-        let command = out.styled(BOLD, printable(command));
-        writeln!(out, "    {command}")?;
-    }
-    match remedy.commands.len().saturating_sub(FEW) {
-        0 => Ok(()),
-        more => writeln!(out, "    … and {} (--verbose)", plural(more as u64, "more command")),
     }
 }
 
@@ -255,7 +239,7 @@ pub fn system(os: &str) -> &str {
     }
 }
 
-fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
+pub fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
     for line in wrapped(&printable(text), width(out).saturating_sub(indent.len())) {
         writeln!(out, "{indent}{line}")?;
     }

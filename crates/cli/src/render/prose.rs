@@ -66,6 +66,9 @@ pub struct WordedRemedy<'r> {
     pub commands: &'r [String],
     /// What to expect.
     pub expected: String,
+    /// What to know before the commands run, where it is short; `expected` has it, too.
+    #[serde(skip)]
+    pub caution: Option<String>,
     /// What the model of the receive path expects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modelled: Option<WordedModel>,
@@ -88,7 +91,11 @@ pub fn worded(report: &Report, live: bool) -> Worded<'_> {
 
 fn worded_finding<'r>(report: &'r Report, finding: &'r Finding, live: bool) -> WordedFinding<'r> {
     let sentence = |fact: &Fact| match fact {
-        Fact::Insufficient { ids, of, .. } if live => facts::insufficient_live(ids, *of),
+        Fact::Insufficient { ids, of, .. } if live => {
+            let (sampled, traced) = (!report.traffic.is_empty(), report.trace.is_some());
+            let as_root = crate::privilege::is_root();
+            facts::insufficient_live(ids, *of, &facts::Reading { as_root, sampled, traced })
+        }
         fact => facts::sentence(report, finding, fact),
     };
     let sentences: Vec<String> = finding.facts.iter().map(sentence).collect();
@@ -110,7 +117,8 @@ fn worded_remedy<'r>(finding: &Finding, remedy: &'r Remedy) -> WordedRemedy<'r> 
         (_, Some(modelled)) => expected.push_str(&modelled.sentence()),
         _ => {}
     }
-    WordedRemedy { os: remedy.os.name(), what, commands: &remedy.commands, expected, modelled }
+    let caution = remedies::caution(finding, remedy);
+    WordedRemedy { os: remedy.os.name(), what, commands: &remedy.commands, expected, caution, modelled }
 }
 
 fn worded_model(model: &Model) -> Option<WordedModel> {
@@ -273,6 +281,21 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_live_machine_is_to_be_read_as_it_was_not() {
+        let words = |ids: &[&str], as_root, sampled, traced| {
+            facts::insufficient_live(ids, 49, &facts::Reading { as_root, sampled, traced })
+        };
+        let none = words(&["lock-contention"], false, false, false);
+        for part in ["as root", "--sample", "--trace"] {
+            assert!(none.contains(part), "{none}");
+        }
+        let all = words(&["lock-contention"], true, true, true);
+        assert!(all.ends_with("Run it again while the line is busy."), "{all}");
+        let other = words(&["udp-two-tuple"], true, false, false);
+        assert!(other.ends_with("busy; --sample adds the traffic of an interface."), "{other}");
+    }
 
     #[test]
     fn numbers_of_cpus_and_rates() {

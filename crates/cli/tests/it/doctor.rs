@@ -228,3 +228,83 @@ fn files_for_the_machine_that_a_text_came_from_are_printed_and_not_written() {
     netbsd.ends(0).says("\n    net.inet.ip.ifq.maxlen=512\n");
     print("healthy.txt", UNEVEN).ends(0).says("Nothing to make persistent.");
 }
+
+/// Part of a remedy is none: without the last command of a flowtable nothing enters it.
+#[test]
+fn the_short_text_has_all_commands_of_a_remedy() {
+    let directory = TempDir::new().unwrap();
+    let top = "CPU:   0% usr   2% sys   0% nic   0% idle   0% io   0% irq  98% sirq\n  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND\n    \
+               9     2 root     RW       0   0%  98% [ksoftirqd/0]\n";
+    let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = |name: &str, text: &str| on_one_line(&stdout(&doctor(&written(&directory, name, text), &[])));
+    let top =
+        format!("# top -b -n 1\nMem: 61232K used, 58840K free, 720K shrd, 4K buff, 17328K cached\n{top}");
+    let forwards = "# sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 1\n";
+    let nft = short("nft.txt", &format!("# nft list flowtables\n{forwards}{top}"));
+    assert!(nft.contains("flow add @fast"), "{nft}");
+    assert!(nft.contains("LAN and WAN are placeholders") && nft.contains("`ip -d link`"), "{nft}");
+    let uci = short(
+        "uci.txt",
+        &format!(
+            "root@OpenWrt:~# uci show firewall\nfirewall.@defaults[0]=defaults\nfirewall.@defaults[0].flow_offloading='0'\n\
+                  root@OpenWrt:~# ethtool -i eth0\ndriver: mtk_soc_eth\n{forwards}{top}"
+        ),
+    );
+    assert!(uci.contains("service firewall restart") && !uci.contains("LAN"), "{uci}");
+    // The reset is in the log; taking the interface down comes with its warning, where it is printed.
+    let log = "[ 12.5] NETDEV WATCHDOG: eth0 (igc): transmit queue 0 timed out\n";
+    let hang = short("hang.txt", log);
+    assert!(hang.contains("Fix: a newer driver or firmware") && !hang.contains("down"), "{hang}");
+    let stalled = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ sysctl dev.igc.0.iflib.txq0.ring_state\n\
+                   dev.igc.0.iflib.txq0.ring_state: pidx_head: 0812 pidx_tail: 0812 cidx: 0810 state: STALLED\n";
+    let stalled = on_one_line(&stdout(&doctor(&written(&directory, "stalled.txt", stalled), &["--verbose"])));
+    assert!(stalled.contains("ifconfig igc0 down && ifconfig igc0 up"), "{stalled}");
+    assert!(stalled.contains("from the console"), "{stalled}");
+}
+
+/// A vector has one affinity, and RPS does not name the CPUs that get interrupts.
+#[test]
+fn persistent_affinities_are_one_plan() {
+    let directory = TempDir::new().unwrap();
+    let capacities = "# cat /sys/devices/system/cpu/cpu*/cpu_capacity\n530\n530\n1024\n1024\n1024\n1024\n";
+    let rows = "           CPU0 CPU1 CPU2 CPU3 CPU4 CPU5\n 90:  489123410 0 0 0 0 0   ITS-MSI 570949632 Edge      eth1\n \
+                92:  471230091 0 0 0 0 0   ITS-MSI 302514176 Edge      eth2\n";
+    let mpstat = "04:51:04 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
+                  04:51:05 AM    0    0.00    0.00    2.00    0.00    0.00   98.00    0.00    0.00    0.00    0.00\n";
+    for (name, text) in [
+        ("calm.txt", format!("# cat /proc/interrupts\n{rows}{capacities}")),
+        ("full.txt", format!("{capacities}{mpstat}# cat /proc/interrupts\n{rows}")),
+    ] {
+        let text = stdout(&doctor(&written(&directory, name, text), &["--persist", "--dry-run"]));
+        assert_eq!(text.matches("echo 2 >").count(), 1, "{text}");
+        assert_eq!(text.matches("echo 3 >").count(), 1, "{text}");
+        assert_eq!(text.matches("smp_affinity_list").count(), 2, "{text}");
+        assert!(!text.contains("echo 3c >"), "{text}");
+    }
+}
+
+/// nftables' own file has a flowtable; what only finds something out is no setting.
+#[test]
+fn a_flowtable_is_made_persistent_in_the_file_of_nftables() {
+    let directory = TempDir::new().unwrap();
+    let full = "04:51:04 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n\
+                04:51:05 AM    0    0.00    0.00    2.00    0.00    0.00   98.00    0.00    0.00    0.00    0.00\n";
+    let top = "# top -b -n 1\n    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n     \
+               13 root      20   0       0      0      0 R  99.0   0.0   1:23.45 ksoftirqd/0\n";
+    let forwards = "# sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 1\n";
+    let perf = "# perf report --stdio\n    62.11%  ksoftirqd/5      [kernel.vmlinux]          [k] native_queued_spin_lock_slowpath\n";
+    for (name, text) in [
+        ("mpstat.txt", format!("# nft list flowtables\n{forwards}{full}{perf}")),
+        ("top.txt", format!("{perf}{forwards}{full}# nft list flowtables\n{top}")),
+    ] {
+        let text = stdout(&doctor(&written(&directory, name, text), &["--persist", "--dry-run"]));
+        assert!(text.contains("Lines to add to /etc/nftables.conf:"), "{text}");
+        assert!(
+            text.contains("    add rule inet rxlane forward") && text.contains("flow add @fast"),
+            "{text}"
+        );
+        assert!(text.contains("nft delete table inet rxlane"), "{text}");
+        assert!(text.contains("LAN and WAN are placeholders"), "{text}");
+        assert!(!text.contains("no configuration file has it") && !text.contains("perf re"), "{text}");
+    }
+}

@@ -355,7 +355,14 @@ pub enum Effect {
         node: String,
     },
     RingIfLost,
-    Restart,
+    /// Down and up; after a reset by the driver only where the device stays silent.
+    Restart {
+        only_if_silent: bool,
+    },
+    /// What ends hangs of transmit queues: a driver, firmware, settings.
+    TransmitCause,
+    /// TSO and GSO off, of a driver of which reports say that it ends hangs.
+    NoSegmentation,
     RetaInTurn,
     RetaDefault,
     RetaAll {

@@ -1,6 +1,6 @@
 //! Settings as files.
 
-use crate::format::{bsd, dispatcher, link_file, openwrt, sysctl_conf, udev_rule, unit};
+use crate::format::{bsd, dispatcher, link_file, nftables, openwrt, sysctl_conf, udev_rule, unit};
 use crate::machine::{Machine, Manager};
 use crate::{File, Lasting, Origin};
 use host::System as OperatingSystem;
@@ -133,6 +133,11 @@ fn of_interface(plan: &mut Plan, name: &InterfaceName, own: &[&Lasting], machine
             unit::files(plan, name, &rest, origin);
         }
     }
+}
+
+/// Adds the commands of nft as lines of `/etc/nftables.conf`, and gives the others back.
+pub fn nft_lines(plan: &mut Plan, commands: Vec<String>, origin: &Origin) -> Vec<String> {
+    nftables::lines(plan, commands, origin)
 }
 
 /// What makes commands of a remedy last on FreeBSD or NetBSD.

@@ -581,12 +581,23 @@ fn insufficient(ids: &[&str], of: usize) -> String {
     }
 }
 
+/// How a live machine was read.
+pub struct Reading {
+    pub as_root: bool,
+    pub sampled: bool,
+    pub traced: bool,
+}
+
 /// The same of this machine, of which rxlane has read what there is to read.
-pub fn insufficient_live(ids: &[&str], of: usize) -> String {
-    format!(
-        "{} Run it again while the line is busy; as root it reads more, and --sample adds the traffic of an interface.",
-        insufficient(ids, of)
-    )
+pub fn insufficient_live(ids: &[&str], of: usize, reading: &Reading) -> String {
+    let more = [
+        (!reading.as_root, "as root it reads more"),
+        (!reading.sampled, "--sample adds the traffic of an interface"),
+        (!reading.traced && ids.contains(&"lock-contention"), "--trace adds where CPU time goes"),
+    ];
+    let more: String =
+        more.iter().filter(|(applies, _)| *applies).map(|(_, words)| format!("; {words}")).collect();
+    format!("{} Run it again while the line is busy{more}.", insufficient(ids, of))
 }
 
 /// The clause as a sentence.

@@ -109,7 +109,7 @@ pub fn words(effect: &FlowEffect) -> (String, String) {
                 "a flowtable in a table of its own, behind the firewall's rules{} (`nft delete table inet rxlane` undoes it)",
                 match known {
                     true => "",
-                    false => "; LAN and WAN stand for the physical devices, or the ports of a switch",
+                    false => "; LAN and WAN are placeholders for the physical devices, or the ports of a switch, which `ip -d link` shows",
                 }
             ),
             BYPASSES,

@@ -1,7 +1,7 @@
 //! The words of remedies: what the commands do, and what to expect.
 
 use super::{cpus, name};
-use doctor::facts::{Effect, Forecast};
+use doctor::facts::{Effect, FlowEffect, Forecast};
 use doctor::finding::{Finding, Remedy};
 use format::quoted;
 use host::System;
@@ -41,6 +41,21 @@ pub fn forecast(forecast: &Forecast) -> String {
                 format!(" where the busiest queue takes {:.0} % now", before * 100.0)
             })
         ),
+    }
+}
+
+/// What to know before the commands run.
+pub fn caution(finding: &Finding, remedy: &Remedy) -> Option<String> {
+    match &remedy.effect {
+        Effect::Restart { .. } => {
+            Some(format!("This drops the link: run it from the console, not over {}.", name(finding)))
+        }
+        Effect::Flow(FlowEffect::Nft { known: false }) => Some(
+            "LAN and WAN are placeholders for the physical devices, or the ports of a switch; with `ip -d link` in the text the \
+             commands have their names."
+                .into(),
+        ),
+        _ => None,
     }
 }
 
@@ -131,9 +146,18 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             "a longer receive ring, if frames are lost at it".into(),
             "Longer bursts survive; the interface goes down for a moment. It does not spread the load.",
         ),
-        Effect::Restart => (
-            "take the interface down and up".into(),
-            "It receives again, until it hangs the next time. Run this from a console, not over that interface.",
+        Effect::Restart { only_if_silent } => (
+            match only_if_silent {
+                true => "only if it stays silent after the driver's reset: take the interface down and up".into(),
+                false => "take the interface down and up".into(),
+            },
+            "It works again, until it hangs the next time. This drops the link: run it from the console, not over that interface.",
+        ),
+        Effect::TransmitCause => (transmit_cause(remedy.os, name), "Unknown: reports have each of them with and without success."),
+        Effect::NoSegmentation => (
+            "segmentation offload off, and a newer driver or firmware".into(),
+            "The hangs end in many reports on this driver, in some they do not. The CPU divides what local programs send; \
+             forwarded packets cost the same unless GRO joined them.",
         ),
         Effect::RetaInTurn => (
             "queues in turn instead of in blocks, which may help with few flows".into(),
@@ -247,7 +271,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::BigCpuEach => {
             return (
-                "a big CPU for each vector".into(),
+                "a big CPU for each vector of a network device".into(),
                 format!("The same work takes less of a faster CPU's time. {IRQBALANCE}"),
             );
         }
@@ -395,6 +419,23 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
     };
     (what, expected.to_owned())
+}
+
+/// What ends hangs of transmit queues, in the order in which to try it.
+fn transmit_cause(os: System, name: &str) -> String {
+    let name = quoted(name);
+    match os {
+        System::Linux => format!(
+            "a newer driver or firmware; where that changes nothing, one at a time: segmentation offload off (`ethtool -K {name} tso off \
+             gso off`), energy-efficient Ethernet off (`ethtool --set-eee {name} eee off`), power saving of the PCIe link off \
+             (`pcie_aspm=off` on the kernel's command line)"
+        ),
+        System::FreeBsd | System::NetBsd => {
+            "a newer driver or firmware; where that changes nothing, segmentation offload off, and power saving of the PCIe link off in the \
+             firmware's setup"
+                .into()
+        }
+    }
 }
 
 /// Steering that is detached and attached again.

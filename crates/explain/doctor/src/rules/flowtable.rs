@@ -104,9 +104,11 @@ fn forwards_little<'c>(case: &Case<'c>) -> Option<(u64, Vec<&'c Quote>)> {
 fn switched_on(case: &Case<'_>) -> Vec<Remedy> {
     let own = || {
         let hardware = hardware_driver(case).is_some();
-        let set = |option: &str| format!("uci set firewall.@defaults[0].{option}=1");
-        let options = ["flow_offloading", "flow_offloading_hw"];
-        let commands = options.into_iter().take(if hardware { 2 } else { 1 }).map(set);
+        let is_on = |name| case.snapshot().uci.get(name).is_some_and(|seen| forwarding::is_true(seen.get()));
+        let options =
+            [("flow_offloading", !is_on(SOFTWARE)), ("flow_offloading_hw", hardware && !is_on(HARDWARE))];
+        let missing = options.into_iter().filter(|(_, is_missing)| *is_missing);
+        let commands = missing.map(|(option, _)| format!("uci set firewall.@defaults[0].{option}=1"));
         let last = ["uci commit firewall", "service firewall restart"].map(str::to_owned);
         remedy(FlowEffect::Uci { hardware }, commands.chain(last))
     };

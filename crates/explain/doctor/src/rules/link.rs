@@ -67,13 +67,41 @@ fn negotiate(device: &Device<'_>) -> Remedy {
 
 /// `transmit-hang`: frames that a device did not send.
 pub(super) fn transmit_hang(case: &Case<'_>) -> Judgement {
-    let hung = logged(case, &[LogTopic::TransmitHang], |line| Fact::TransmitHung {
-        interface: line.interface.clone(),
-        times: line.times,
-    });
+    let lines = case.snapshot().log.iter().filter(|line| line.topic == LogTopic::TransmitHang);
+    let hung = lines.map(|line| hung(case, line));
     let stalled = stalled(case);
     let lacks = if stalled.is_empty() { lacks_log(case) } else { Vec::new() };
-    Judgement::of(hung.into_iter().chain(stalled).collect(), lacks)
+    Judgement::of(hung.chain(stalled).collect(), lacks)
+}
+
+/// Drivers whose hangs ended with segmentation offload off: e1000e (github.com/gislab-npo/gislab issue 407,
+/// github.com/siutsin/otaru pull request 2637; not in github.com/lxc/incus-os issue 849), r8169 before Linux 5.7, with the PCIe
+/// link's power saving off as well (github.com/elrepo/packages issue 243).
+const DIVIDES_BADLY: [&str; 2] = ["e1000e", "r8169"];
+/// The kernel in which r8169 has TSO and scatter-gather off by default (commit 95099c569a9f).
+const R8169_FIXED: (u32, u32) = (5, 7);
+
+/// The driver has reset the device by then, so that down and up is for one that stays silent.
+fn hung(case: &Case<'_>, line: &LogLine) -> Finding {
+    let fact = Fact::TransmitHung { interface: line.interface.clone(), times: line.times };
+    let finding = found(Severity::Warning, fact).quotes([&line.quote]);
+    let os = case.system().unwrap_or(System::Linux);
+    let interface = line.interface.as_deref().filter(|name| !name.is_empty());
+    let known = interface.and_then(|name| case.snapshot().interface(name)?.driver.as_ref());
+    let driver = known.map(|driver| driver.value.as_str());
+    let is_word = |driver: &&&str| {
+        let mut words = line.quote.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.any(|word| word == **driver)
+    };
+    let driver = driver.or_else(|| DIVIDES_BADLY.iter().find(is_word).copied());
+    let is_known = driver.is_some_and(|driver| DIVIDES_BADLY.contains(&driver))
+        && !(driver == Some("r8169") && case.kernel().is_none_or(|kernel| kernel >= R8169_FIXED));
+    let offload_off = interface
+        .map(quoted)
+        .filter(|_| is_known && os == System::Linux)
+        .map(|name| Remedy::linux(Effect::NoSegmentation, [format!("ethtool -K {name} tso off gso off")]));
+    let cause = Remedy::new(os, Effect::TransmitCause, [""; 0]);
+    restart(case, finding.fix(offload_off).fix([cause]), line.interface.as_deref(), true)
 }
 
 /// Transmit rings of FreeBSD's iflib that nobody empties: descriptors wait, and the ring's state is STALLED
@@ -88,7 +116,7 @@ fn stalled(case: &Case<'_>) -> Vec<Finding> {
     });
     let finding = |(interface, queue, quote)| {
         let finding = found(Severity::Warning, Fact::TransmitStalled { queue }).quotes([quote]);
-        restart(case, finding, Some(interface).as_deref()).possible_if(true)
+        restart(case, finding, Some(interface).as_deref(), false).possible_if(true)
     };
     rings.map(finding).collect()
 }
@@ -98,7 +126,7 @@ fn logged(case: &Case<'_>, topics: &[LogTopic], fact: impl Fn(&LogLine) -> Fact)
     let lines = case.snapshot().log.iter().filter(|line| topics.contains(&line.topic));
     let finding = |line: &LogLine| {
         let finding = found(Severity::Warning, fact(line)).quotes([&line.quote]);
-        restart(case, finding, line.interface.as_deref())
+        restart(case, finding, line.interface.as_deref(), false)
     };
     lines.map(finding).collect()
 }
@@ -127,10 +155,11 @@ fn stuck(device: &Device<'_>) -> Option<Finding> {
         device.totals.overflow.iter().find(|(_, counter)| matches!(counter.delta(), Delta::Counted(1..)))?;
     let fact = Fact::Stuck { counter: name.clone(), lost: lost.value().saturating_sub(lost.first()) };
     let finding = found(Severity::Critical, fact).quotes([received, lost].map(Counter::quote));
-    Some(restart(device.case, finding, Some(&device.name)))
+    Some(restart(device.case, finding, Some(&device.name), false))
 }
 
-fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>) -> Finding {
+/// With down and up in one line, which goes on to its end when the session that it is pasted into has lost its link.
+fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>, only_if_silent: bool) -> Finding {
     finding.interface = interface.map(str::to_owned);
     let Some(name) = interface.filter(|name| !name.is_empty()).map(quoted) else { return finding };
     let os = case.system().unwrap_or(System::Linux);
@@ -138,7 +167,7 @@ fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>) -> Fi
         true => format!("ifconfig {name} {state}"),
         false => format!("ip link set dev {name} {state}"),
     });
-    finding.fix([Remedy::new(os, Effect::Restart, commands)])
+    finding.fix([Remedy::new(os, Effect::Restart { only_if_silent }, [commands.join(" && ")])])
 }
 
 /// `counter-wrap`: a counter passed 2³² between the samples.

@@ -314,11 +314,12 @@ fn hardware_that_could_forward() {
             CALM,
             &["uci set firewall.@defaults[0].flow_offloading_hw=1"],
         ),
-        (&format!("{mtk}{}{FULL}", uci("")), HARDWARE, LIMITS, &["HardwareOff"]),
+        // What is on already is not set again.
+        (&format!("{mtk}{}{FULL}", uci("")), HARDWARE, LIMITS, &["HardwareOff", "!flow_offloading=1"]),
         (&format!("{mtk}{}", table("\t\tflags offload\n")), HARDWARE, CLEAR, &[]),
         (&format!("{mtk}{}", uci(on)), HARDWARE, CLEAR, &[]),
         (&format!("{}{}", driver("eth0", "igb"), table("")), HARDWARE, NOT_HERE, &[]),
-        (&format!("{soc}{}", uci("")), HARDWARE, CALM, &["1e100000.ethernet"]),
+        (&format!("{soc}{}", uci("")), HARDWARE, CALM, &["1e100000.ethernet", "!flow_offloading=1"]),
         (&mtk, HARDWARE, LACKS, &["nft list flowtables"]),
         (&statistics("eth0", &[("rx_packets", 9)]), HARDWARE, LACKS, &["ethtool -i eth0"]),
     ]);

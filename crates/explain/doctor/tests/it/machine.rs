@@ -126,6 +126,30 @@ fn queues_processes_interfaces_and_counters() {
         (up, "interface-wedged", CLEAR, &[]),
         (&received(1_000), "counter-wrap", LACKS, &[]),
     ]);
+    // The driver has reset it: what ends the hangs comes first, and down and up is one line for a device that stays silent.
+    let e1000e = "Nov 20 04:11:09 gw kernel: e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:\n";
+    let igc =
+        "[48219.1] igc 0000:03:00.0 eth1: NETDEV WATCHDOG: CPU: 1: transmit queue 3 timed out 8192 ms\n";
+    let by_r8169 = |kernel: &str| format!("{watchdog}# uname -r\n{kernel}\n");
+    let restart = |name: &str| format!("=Linux: ip link set dev {name} down && ip link set dev {name} up");
+    let divided = |name: &str| {
+        format!(
+            "Linux: ethtool -K {name} tso off gso off && ip link set dev {name} down && ip link set dev {name} up"
+        )
+    };
+    for (text, first, line) in [
+        (e1000e, "NoSegmentation", divided("eno1")),
+        (igc, "TransmitCause", restart("eth1").split_off(1)),
+        (&by_r8169("4.19.0-27-amd64"), "NoSegmentation", divided("eth0")),
+        (&by_r8169("6.1.0-28-amd64"), "TransmitCause", restart("eth0").split_off(1)),
+    ] {
+        let finding = one(text, "transmit-hang");
+        let commands: Vec<&str> =
+            finding.remedies.iter().flat_map(|one| &one.commands).map(String::as_str).collect();
+        assert_eq!(format!("Linux: {}", commands.join(" && ")), line);
+        assert!(commands.last().is_some_and(|last| last.contains("down && ip link")), "{commands:?}");
+        offers(&finding, first);
+    }
     let twice = |first: &str, second: &str| reports(&[first, second], None);
     let raised = ["new: Some(5000)", "=NetBsd: sysctl -w net.inet.ip.ifq.maxlen=512"];
     answers(&twice(&netbsd(10), &netbsd(5010)), "input-queue-shallow", GRAVE, &raised);

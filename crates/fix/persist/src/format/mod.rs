@@ -3,6 +3,7 @@
 pub(crate) mod bsd;
 pub(crate) mod dispatcher;
 pub(crate) mod link_file;
+pub(crate) mod nftables;
 pub(crate) mod openwrt;
 pub(crate) mod script;
 pub(crate) mod sysctl_conf;
