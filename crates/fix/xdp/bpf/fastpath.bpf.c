@@ -34,14 +34,14 @@ INLINE u32 port_of(struct context *context)
 	return XDP(context)->ingress_ifindex;
 }
 
-INLINE long move_start(struct context *context, int octets)
+INLINE long move_start(struct context *context, int bytes)
 {
-	return bpf_xdp_adjust_head(XDP(context), octets);
+	return bpf_xdp_adjust_head(XDP(context), bytes);
 }
 
-INLINE long move_end(struct context *context, int octets)
+INLINE long move_end(struct context *context, int bytes)
 {
-	return bpf_xdp_adjust_tail(XDP(context), octets);
+	return bpf_xdp_adjust_tail(XDP(context), bytes);
 }
 
 INLINE struct flow *flow_of(struct context *context, const struct key *key, int is_ipv6)
@@ -76,11 +76,11 @@ INLINE int send_out(struct context *context, u32 port)
 	return bpf_redirect_map(&FASTPATH_PORTS, port, XDP_PASS);
 }
 
-/* Steps of 32 octets in the sum of a packet: as many as fit the one buffer that a frame has here. */
+/* Steps of 32 bytes in the sum of a packet: as many as fit the one buffer that a frame has here. */
 #define STEPS 128
 
 /*
- * The sum of `length` octets from `offset` on, with that length and `sum`, folded; 0, which no sum is, where they are more
+ * The sum of `length` bytes from `offset` on, with that length and `sum`, folded; 0, which no sum is, where they are more
  * than there are. A function of its own, which the verifier follows once.
  */
 __attribute__((noinline)) int sum_of_packet(struct xdp_md *ctx, u32 offset, u32 length, u32 sum)

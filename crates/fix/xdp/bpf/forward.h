@@ -35,10 +35,10 @@ struct context;
 INLINE const u8 *frame_start(struct context *context);
 INLINE const u8 *frame_end(struct context *context);
 INLINE u32 port_of(struct context *context);
-/* Moves the start of the frame by so many octets, to the front where they are less than 0. 0: it is moved. */
-INLINE long move_start(struct context *context, int octets);
+/* Moves the start of the frame by so many bytes, to the front where they are less than 0. 0: it is moved. */
+INLINE long move_start(struct context *context, int bytes);
 /* Moves the end of the frame. 0: it is moved. */
-INLINE long move_end(struct context *context, int octets);
+INLINE long move_end(struct context *context, int bytes);
 INLINE struct flow *flow_of(struct context *context, const struct key *key, int is_ipv6);
 INLINE const struct next_hop *next_hop_of(struct context *context, u32 place);
 INLINE const struct alive *alive_of(struct context *context);
@@ -48,7 +48,7 @@ INLINE u64 now_coarse(struct context *context);
 /* The frame will leave by this port. XDP_REDIRECT: there is one, and the program has to return this. */
 INLINE int send_out(struct context *context, u32 port);
 /*
- * The folded sum of `length` octets from `offset` on, that length, and the pseudo header without it, `pseudo`: 0xffff where the
+ * The folded sum of `length` bytes from `offset` on, that length, and the pseudo header without it, `pseudo`: 0xffff where the
  * checksum is right. 0: they are more than there are.
  */
 INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 pseudo);
@@ -56,7 +56,7 @@ INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 ps
 /* What a frame is until its flow is known. */
 struct incoming {
 	const u8 *frame;
-	/* Octets before the IP header, of the IP packet, and behind it. */
+	/* Bytes before the IP header, of the IP packet, and behind it. */
 	u32 header, length;
 	u64 padding;
 	int is_ipv6;
@@ -69,7 +69,7 @@ struct incoming {
 /* The IP packet while it is read. */
 struct packet {
 	const u8 *start, *end;
-	/* Octets to the end of the frame, and those that it may have. In PPPoE it has all of the latter. */
+	/* Bytes to the end of the frame, and those that it may have. In PPPoE it has all of the latter. */
 	u64 readable, available;
 	int is_pppoe;
 };
@@ -135,7 +135,7 @@ INLINE enum pass tcp_of(const u8 *tcp, u32 length)
 	return PASS_NO_ENTRY;
 }
 
-/* The transport header in `length` octets. PASS_NO_ENTRY: nothing is against forwarding. */
+/* The transport header in `length` bytes. PASS_NO_ENTRY: nothing is against forwarding. */
 INLINE enum pass transport_of(struct incoming *incoming, struct key *key, const u8 *header, const u8 *end, u32 length)
 {
 	if (RARE(length < UDP_LENGTH) || RARE(header + UDP_LENGTH > end))
@@ -215,7 +215,7 @@ INLINE enum pass ipv6_of(struct incoming *incoming, struct key *key, const struc
 	return transport_of(incoming, key, ip + IPV6_LENGTH, packet->end, incoming->length - IPV6_LENGTH);
 }
 
-/* A PPPoE session packet (RFC 2516 section 4), with IP in no more octets than its length says. */
+/* A PPPoE session packet (RFC 2516 section 4), with IP in no more bytes than its length says. */
 INLINE enum pass pppoe_of(struct key *key, const u8 *frame, struct packet *packet, struct ethertype *type)
 {
 	const u8 *pppoe = packet->start;
@@ -341,12 +341,12 @@ INLINE int complete(u8 *transport, const u8 *end, u32 protocol, u16 checksum)
 }
 
 /*
- * Whether the bucket of a limit has so many octets at this time: the time at which it will be full again goes up by what
+ * Whether the bucket of a limit has so many bytes at this time: the time at which it will be full again goes up by what
  * they take, and may be no more than the burst ahead. Another CPU that comes first is waited for once, then forgiven.
  */
-INLINE int is_within(struct limit *limit, u32 octets, u64 now)
+INLINE int is_within(struct limit *limit, u32 bytes, u64 now)
 {
-	u64 cost = (u64)octets * limit->ns_per_octet_16 >> 16;
+	u64 cost = (u64)bytes * limit->ns_per_byte_16 >> 16;
 
 	for (int attempt = 0; attempt < 2; attempt++) {
 		u64 full = READ_ONCE(limit->full_ns), start = full > now ? full : now;
@@ -387,8 +387,8 @@ INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protoco
 }
 
 /*
- * The headers of the way out before an IP packet of `length` octets. `last` are the four octets of them before that packet:
- * what verifiers follow is a place with a number of octets behind it, and none before it.
+ * The headers of the way out before an IP packet of `length` bytes. `last` are the four bytes of them before that packet:
+ * what verifiers follow is a place with a number of bytes behind it, and none before it.
  */
 INLINE void put_header(u8 *frame, u8 *last, const struct next_hop *next, u32 length, int is_ipv6)
 {
@@ -500,9 +500,9 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 		return XDP_ABORTED;
 	flow->used_ns = now;
 	__sync_fetch_and_add(&flow->packets, 1);
-	__sync_fetch_and_add(&flow->octets, incoming.length);
+	__sync_fetch_and_add(&flow->bytes, incoming.length);
 	counts->fast++;
-	counts->fast_octets += incoming.length;
+	counts->fast_bytes += incoming.length;
 	return XDP_REDIRECT;
 
 pass:

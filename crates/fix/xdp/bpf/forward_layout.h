@@ -5,7 +5,7 @@
 
 #include "types.h"
 
-/* Octets of headers before an IP packet: MAC addresses and EtherType, two tags, PPPoE with PPP. */
+/* Bytes of headers before an IP packet: MAC addresses and EtherType, two tags, PPPoE with PPP. */
 #define NEXT_HEADER_MOST 30
 #define PASS_PLACES 32
 #define PORTS_MOST 64
@@ -51,11 +51,11 @@ struct key {
 
 /* For the type of a map; the same as the beginning of a key. */
 struct key_ipv4 {
-	u8 octets[KEY_IPV4_LENGTH];
+	u8 bytes[KEY_IPV4_LENGTH];
 };
 
 struct flow {
-	u64 packets, octets;
+	u64 packets, bytes;
 	u64 used_ns;
 	u32 next_hop;
 	u32 generation;
@@ -93,12 +93,12 @@ struct alive {
 
 struct limit {
 	u64 full_ns;
-	u64 ns_per_octet_16;
+	u64 ns_per_byte_16;
 	u64 burst_ns;
 };
 
 struct forward_counts {
-	u64 fast, fast_octets;
+	u64 fast, fast_bytes;
 	u64 limited;
 	u64 passed[PASS_PLACES];
 };

@@ -38,17 +38,17 @@ INLINE u32 port_of(struct context *context)
 	return context->port;
 }
 
-INLINE long move_start(struct context *context, int octets)
+INLINE long move_start(struct context *context, int bytes)
 {
-	if (context->start - context->room < -octets)
+	if (context->start - context->room < -bytes)
 		return -1;
-	context->start += octets;
+	context->start += bytes;
 	return 0;
 }
 
-INLINE long move_end(struct context *context, int octets)
+INLINE long move_end(struct context *context, int bytes)
 {
-	context->end += octets;
+	context->end += bytes;
 	return 0;
 }
 
@@ -94,13 +94,13 @@ INLINE int send_out(struct context *context, u32 port)
 	return port < PORTS_MOST && (context->tables->ports >> port & 1) ? XDP_REDIRECT : XDP_PASS;
 }
 
-/* Octet by octet, as no program would do it. */
+/* Byte by byte, as no program would do it. */
 INLINE u32 transport_sum(struct context *context, u32 offset, u32 length, u32 pseudo)
 {
 	u64 total = FROM_BE16(fold(pseudo)) + (u64)length;
 
-	for (u32 octet = 0; octet < length; octet++)
-		total += (u64)context->start[offset + octet] << (octet & 1 ? 0 : 8);
+	for (u32 byte = 0; byte < length; byte++)
+		total += (u64)context->start[offset + byte] << (byte & 1 ? 0 : 8);
 	return FROM_BE16(fold(total));
 }
 

@@ -167,7 +167,7 @@ pub struct FlowValue {
     /// Packets forwarded, by all CPUs.
     pub packets: u64,
     /// Bytes of their IP packets.
-    pub octets: u64,
+    pub bytes: u64,
     /// When the last one was forwarded: the monotonic clock at its last tick, in nanoseconds.
     pub used_ns: u64,
     /// Place in [`map::NEXT_HOPS`].
@@ -197,7 +197,7 @@ impl FlowValue {
     pub fn bytes(&self) -> [u8; size_of::<FlowValue>()] {
         let mut bytes = Bytes::new();
         bytes.put(self.packets.to_ne_bytes());
-        bytes.put(self.octets.to_ne_bytes());
+        bytes.put(self.bytes.to_ne_bytes());
         bytes.put(self.used_ns.to_ne_bytes());
         bytes.put(self.next_hop.to_ne_bytes());
         bytes.put(self.generation.to_ne_bytes());
@@ -329,7 +329,7 @@ pub struct Limit {
     /// Monotonic clock, nanoseconds.
     pub full_ns: u64,
     /// Nanoseconds that a byte takes, times 65,536.
-    pub ns_per_octet_16: u64,
+    pub ns_per_byte_16: u64,
     /// How far ahead of now it may be full again, nanoseconds.
     pub burst_ns: u64,
 }
@@ -346,14 +346,14 @@ impl Limit {
             ((u128::from(bytes) * 8_000_000_000) << shift) / u128::from(bits_per_second)
         };
         let burst_ns = ns(burst_bytes, 0).clamp(10_000_000, 1 << 62) as u64;
-        Some(Limit { full_ns: 0, ns_per_octet_16: ns(1, 16) as u64, burst_ns })
+        Some(Limit { full_ns: 0, ns_per_byte_16: ns(1, 16) as u64, burst_ns })
     }
 
     /// As in the map.
     pub fn bytes(&self) -> [u8; size_of::<Limit>()] {
         let mut bytes = Bytes::new();
         bytes.put(self.full_ns.to_ne_bytes());
-        bytes.put(self.ns_per_octet_16.to_ne_bytes());
+        bytes.put(self.ns_per_byte_16.to_ne_bytes());
         bytes.put(self.burst_ns.to_ne_bytes());
         bytes.0
     }
@@ -366,7 +366,7 @@ pub struct ForwardCounts {
     /// Packets forwarded.
     pub fast: u64,
     /// Bytes of their IP packets.
-    pub fast_octets: u64,
+    pub fast_bytes: u64,
     /// Packets dropped by a rate limit.
     pub limited: u64,
     /// Frames left to the kernel, by [`Pass`].

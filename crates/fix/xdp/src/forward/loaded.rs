@@ -190,7 +190,7 @@ impl Forwarding {
     /// As [`insert`](Forwarding::insert).
     pub fn renew(&mut self, key: &Key, flow: &Flow) -> Result<(), Error> {
         let Used { packets, bytes, used_ns } = self.used(key)?.unwrap_or_default();
-        self.write(key, &FlowValue { packets, octets: bytes, used_ns, ..flow.value(key)? })
+        self.write(key, &FlowValue { packets, bytes, used_ns, ..flow.value(key)? })
     }
 
     fn write(&mut self, key: &Key, flow: &FlowValue) -> Result<(), Error> {

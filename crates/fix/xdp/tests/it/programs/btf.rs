@@ -113,7 +113,7 @@ fn structures_of_forwarding_are_laid_out_alike() {
     let key = structure!(FlowKey { port, outer, inner, session, peer, ports, protocol, addresses });
     let flow = structure!(FlowValue {
         packets,
-        octets,
+        bytes,
         used_ns,
         next_hop,
         generation,
@@ -129,8 +129,8 @@ fn structures_of_forwarding_are_laid_out_alike() {
     let next_hop = structure!(NextHopValue { port, largest, length, is_pppoe, header });
     let both = structure!(NextHops { current, spare, both });
     let alive = structure!(Alive { heartbeat_ns, generation, spare });
-    let limit = structure!(Limit { full_ns, ns_per_octet_16, burst_ns });
-    let counts = structure!(ForwardCounts { fast, fast_octets, limited, passed });
+    let limit = structure!(Limit { full_ns, ns_per_byte_16, burst_ns });
+    let counts = structure!(ForwardCounts { fast, fast_bytes, limited, passed });
     let found = structures(object::FASTPATH);
     for (name, expected) in [
         ("key", &key),

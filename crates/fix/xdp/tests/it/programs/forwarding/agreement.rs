@@ -159,7 +159,7 @@ impl Agreement {
             let counts = &self.native_counts;
             let mut passed = [0; Pass::ALL.len()];
             passed.copy_from_slice(&counts.passed[..Pass::ALL.len()]);
-            let (fast, fast_bytes) = (counts.fast, counts.fast_octets);
+            let (fast, fast_bytes) = (counts.fast, counts.fast_bytes);
             assert_eq!(Counts { fast, fast_bytes, limited: counts.limited, passed }, self.expected, "native");
         }
         let Some(kernel) = &self.kernel else { return };
