@@ -93,11 +93,16 @@ mod tests {
             write(place, 10 + place);
         }
         let counts = Counts::open(path.path(), 2).expect("open");
+        // Rounds go on until the reader has seen two of them; the counts are of the first one.
         thread::scope(|scope| {
             let reader = scope.spawn(|| counts.read());
-            thread::sleep(Duration::from_millis(20));
-            write(1, 111);
-            write(0, 12);
+            let mut round = 10;
+            while !reader.is_finished() {
+                write(1, 111);
+                round += 1;
+                write(0, round);
+                thread::yield_now();
+            }
             assert_eq!(reader.join().expect("no panic").expect("counts"), [111, 12]);
         });
     }

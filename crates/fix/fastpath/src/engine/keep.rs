@@ -20,6 +20,8 @@ const SLICE: usize = 4096;
 pub(super) struct Timeouts {
     tcp: u32,
     udp: u32,
+    /// That of UDP until it was answered for two seconds, which the fast path never lets conntrack see.
+    udp_first: u32,
 }
 
 impl Timeouts {
@@ -29,7 +31,11 @@ impl Timeouts {
             let text = std::fs::read_to_string(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
             text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
         };
-        Timeouts { tcp: read("tcp_timeout_established", 432_000), udp: read("udp_timeout_stream", 120) }
+        Timeouts {
+            tcp: read("tcp_timeout_established", 432_000),
+            udp: read("udp_timeout_stream", 120),
+            udp_first: read("udp_timeout", 30),
+        }
     }
 
     fn of(&self, tuple: &Tuple) -> u32 {
@@ -38,7 +44,8 @@ impl Timeouts {
 
     /// How often a flow's use is read: so that one that is in use never comes near its timeout.
     fn interval(&self, tuple: &Tuple) -> Duration {
-        Duration::from_secs(u64::from((self.of(tuple) / 4).clamp(1, 300)))
+        let least = if tuple.protocol == TCP { self.tcp } else { self.udp.min(self.udp_first) };
+        Duration::from_secs(u64::from((least / 4).clamp(1, 300)))
     }
 }
 
