@@ -163,6 +163,7 @@ impl Router {
                 return Ok(());
             }
             ensure!(start.elapsed() < LONG, "{status}\n{}", self.sh("cat /proc/net/nf_conntrack; ip route")?);
+            // The pause between two queries: what ends the wait is the status.
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -176,6 +177,7 @@ impl Router {
         let (start, mut left) = (Instant::now(), Vec::new());
         while left.len() < frames.len() && start.elapsed() < LONG {
             left.extend(out.collect().into_iter().filter(|frame| line.packet(frame).is_some()));
+            // The pause between two reads of the port: what ends the wait is the number of frames.
             thread::sleep(Duration::from_millis(5));
         }
         left.sort_unstable();

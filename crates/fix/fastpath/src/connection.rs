@@ -33,7 +33,7 @@ pub struct Established {
     pub mark: u32,
 }
 
-/// What a message of conntrack says of a connection.
+/// A connection as a message of conntrack reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// It is established, and can be installed as far as it is concerned itself.
@@ -45,7 +45,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// `None`: it is of another protocol than TCP and UDP, or the message says too little.
+    /// `None`: it is of another protocol than TCP and UDP, or the message lacks attributes.
     pub fn of(connection: &Connection<'_>) -> Option<Found> {
         let protocol = connection.protocol().filter(|protocol| [TCP, UDP].contains(protocol))?;
         let original = tuple(protocol, connection.original()?)?;

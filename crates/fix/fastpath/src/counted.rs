@@ -14,7 +14,7 @@ pub enum Removal {
     Changed,
     /// Routes, neighbours or interfaces changed, and its packets have no known way any more.
     Rerouted,
-    /// Somebody asked for it.
+    /// Removal was requested.
     Flushed,
 }
 

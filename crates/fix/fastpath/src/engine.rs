@@ -34,7 +34,7 @@ pub struct Engine {
     topology: Topology,
     routes: Routes,
     keep: Keep,
-    /// What is to be said to conntrack.
+    /// Changes to report to conntrack.
     updates: Vec<Update>,
     marks: Vec<u32>,
     overlays: Overlays,

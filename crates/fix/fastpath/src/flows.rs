@@ -10,7 +10,7 @@ use xdp::forward::Key;
 /// A connection with both directions in the maps of the program.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// What conntrack says of it.
+    /// Its state in conntrack.
     pub connection: Established,
     /// Under what the original direction stands in the map, and the other.
     pub keys: [Key; 2],
@@ -26,7 +26,7 @@ pub struct Flows {
     installed: Vec<Option<Installed>>,
     free: Vec<u32>,
     numbers: HashMap<Tuple, u32>,
-    /// By the addresses that routes are asked for.
+    /// By the addresses whose routes are queried.
     by_address: BTreeSet<(IpAddr, u32)>,
     by_next_hop: HashMap<next_hops::Key, HashSet<u32>>,
 }

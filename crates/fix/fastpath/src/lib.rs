@@ -3,7 +3,7 @@
 //! # Contract
 //!
 //! * The kernel stays in charge. It routes, filters, translates and counts the first packets of every connection; once conntrack
-//!   says that one is established (TCP) or answered (UDP), this process asks the kernel which way both directions go
+//!   says that one is established (TCP) or answered (UDP), this process queries the kernel for the routes of both directions
 //!   ([`resolve`]), and writes them into the maps of the program (`xdp::forward`). What the program does not know goes to the
 //!   kernel, unchanged.
 //! * A flow is true as long as all that it stands on is: each event of conntrack, interfaces, addresses, routes, rules, neighbours

@@ -1,4 +1,4 @@
-//! What is below the interfaces of rxlane's own links and sessions: their processes say so.
+//! What is below the interfaces of rxlane's own links and sessions, from the status of their processes.
 
 use crate::topology::Overlay;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use service::{Instances, Kind, StateDir};
 use wire::emit::Encapsulation;
 use xdp::forward::{Session, Tag};
 
-/// Whoever asks for an interface gets what its process says.
+/// An interface as the process behind it reports it: `rxlane link` or `rxlane pppoe connect`.
 pub fn overlays(state: StateDir) -> impl Fn(&str) -> Option<Overlay> + Send {
     move |interface| link(interface, &state).or_else(|| session(interface, &state))
 }

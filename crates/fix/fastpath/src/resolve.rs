@@ -1,4 +1,4 @@
-//! From a connection to what the program needs for both of its directions: the kernel is asked which way packets go, the
+//! From a connection to what the program needs for both of its directions: the kernel is queried for routes, the
 //! topology what stands in frames on that way.
 
 use crate::connection::Established;
@@ -32,7 +32,7 @@ pub struct Resolved {
     pub outside: Side,
 }
 
-/// What is asked of the kernel.
+/// Queries to the kernel.
 pub struct Resolver<'r> {
     /// The socket for questions about routes.
     pub routes: &'r mut Routes,

@@ -31,7 +31,7 @@ pub const NAME: &str = "fastpath";
 const BY: &str = "fastpath";
 /// How often the program hears that this process is alive; it waits for two seconds.
 const BEAT: Duration = Duration::from_millis(250);
-/// How often conntrack is asked for connections of whose end no event comes.
+/// How often conntrack is queried for connections of whose end no event comes.
 const POLL: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_secs(1);
 /// What the kernel keeps of events that were not read yet, bytes.
@@ -53,7 +53,7 @@ pub struct Request {
     pub limits: (Option<u64>, Option<u64>),
     /// Whether shapers may be bypassed.
     pub bypass_qdisc: bool,
-    /// Whether NICs may be told to leave tags in frames.
+    /// Whether NICs may be set to leave tags in frames.
     pub disable_rxvlan: bool,
 }
 
@@ -164,7 +164,7 @@ impl ControlHandler for Shared {
 
 /// A fast path that is up. The program is off all ports when this is dropped.
 pub struct Running {
-    // Dropped in this order: who asks is answered as long as packets are forwarded.
+    // Dropped in this order: requests are answered as long as packets are forwarded.
     server: Option<Server>,
     attached: Vec<xdp::forward::Port>,
     shared: Arc<Shared>,
@@ -253,7 +253,7 @@ impl Running {
                 waiting: Vec::new(),
             }),
             Err(error) => {
-                // Of two errors the first says more than that of cleaning up behind it.
+                // Of two errors the first explains more than that of cleaning up behind it.
                 let _ = recover(&state);
                 Err(error)
             }
@@ -273,7 +273,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// The kernel refuses to write a map, or to be asked.
+    /// The kernel refuses to write a map, or to answer a query.
     pub fn run(&mut self) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let (mut beat, mut tick, mut poll) = (Instant::now(), Instant::now(), Instant::now());

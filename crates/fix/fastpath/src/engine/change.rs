@@ -17,7 +17,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The kernel refuses to write a map, or to be asked.
+    /// The kernel refuses to write a map, or to answer a query.
     pub fn change(&mut self, change: Change) -> Result<(), Error> {
         match change {
             Change::Link(link) => {

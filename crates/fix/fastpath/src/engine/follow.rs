@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Connections that wait for a neighbour or a place.
 const WAITING: usize = 65_536;
-/// Connections that are asked for since no event may come of their end.
+/// Connections that are queried, since no event may come of their end.
 const SILENT: usize = 4096;
 
 impl Engine {
@@ -51,7 +51,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The kernel refuses to write a map, or to be asked.
+    /// The kernel refuses to write a map, or to answer a query.
     pub fn connections(&mut self, changes: &[(ConnectionChange, Found)]) -> Result<(), Error> {
         // Of several changes of one connection the last one counts.
         let mut last: HashMap<Tuple, (ConnectionChange, Found)> = HashMap::new();
@@ -88,7 +88,7 @@ impl Engine {
         installed.or_else(waiting).or_else(|| self.hindered.get(tuple).copied())
     }
 
-    /// What conntrack says of these; one that has ended is none any more.
+    /// The state of these in conntrack; one that has ended is none any more.
     pub(super) fn query(&mut self, tuples: &[Tuple]) -> Result<Vec<Found>, Error> {
         let keys: Vec<conntrack::Key> = tuples.iter().map(Tuple::key).collect();
         let mut found: Vec<Found> = tuples.iter().map(|tuple| Found::Not(*tuple, None)).collect();
