@@ -13,9 +13,11 @@ MAP_WITHOUT_MEMORY(FLOWS_IPV4, BPF_MAP_TYPE_HASH, 1, struct key_ipv4, struct flo
 MAP_WITHOUT_MEMORY(FLOWS_IPV6, BPF_MAP_TYPE_HASH, 1, struct key, struct flow);
 MAP(NEXT_HOPS, BPF_MAP_TYPE_ARRAY, 1, u32, struct next_hops);
 MAP(FASTPATH_PORTS, BPF_MAP_TYPE_DEVMAP, PORTS_MOST, u32, u32);
-MAP(ALIVE, BPF_MAP_TYPE_ARRAY, 1, u32, struct alive);
 MAP(RATE_LIMITS, BPF_MAP_TYPE_ARRAY, LIMITS, u32, struct limit);
 MAP(FORWARDED, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct forward_counts);
+
+/* The loader finds it as the map `.bss`: a variable is read without a lookup. */
+struct alive alive;
 
 #define XDP(context) ((struct xdp_md *)(context))
 
@@ -46,7 +48,15 @@ INLINE long move_end(struct context *context, int bytes)
 
 INLINE struct flow *flow_of(struct context *context, const struct key *key, int is_ipv6)
 {
-	return is_ipv6 ? bpf_map_lookup_elem(&FLOWS_IPV6, key) : bpf_map_lookup_elem(&FLOWS_IPV4, key);
+	struct flow *flow;
+
+	if (is_ipv6) {
+		flow = bpf_map_lookup_elem(&FLOWS_IPV6, key);
+		/* Keeps clang from making one call of both, of which the kernel would not know the map and could not inline it. */
+		asm volatile("" : "+r"(flow));
+		return flow;
+	}
+	return bpf_map_lookup_elem(&FLOWS_IPV4, key);
 }
 
 INLINE const struct next_hop *next_hop_of(struct context *context, u32 place)
@@ -58,7 +68,7 @@ INLINE const struct next_hop *next_hop_of(struct context *context, u32 place)
 
 INLINE const struct alive *alive_of(struct context *context)
 {
-	return bpf_map_lookup_elem(&ALIVE, (const u32 *)&FIRST_ENTRY);
+	return &alive;
 }
 
 INLINE struct limit *limit_of(struct context *context, u32 place)

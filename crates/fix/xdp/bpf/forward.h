@@ -4,14 +4,16 @@
  * else. Whatever this file does not know goes to the kernel, unchanged.
  *
  * A flow is looked up by all that decides what the kernel would do with its packets: the port, the tags, the PPPoE
- * session and its other end, addresses, ports and protocol. The headers before the IP packet are taken off, TTL or hop
+ * session, addresses, ports and protocol. The headers before the IP packet are taken off, TTL or hop
  * limit goes down (RFC 1812 section 5.3.1, RFC 8200 section 3), addresses and ports are replaced where the kernel
  * translates them, checksums are corrected by what changed (RFC 1624), and the headers of the way out are put on.
  *
- * A frame is changed only when nothing can fail any more but its room in front, which is asked for first.
+ * A frame is changed only when nothing can fail any more but its room in front, which is requested first.
  *
  * Whoever includes this file defines what stands below "Of the surroundings". Compiled for eBPF and, in tests, for the
  * machine itself.
+ *
+ * clang copies a structure of a frame byte by byte, since it knows no alignment there: hence LOAD and STORE of numbers.
  */
 #ifndef RXLANE_FORWARD_H
 #define RXLANE_FORWARD_H
@@ -74,11 +76,6 @@ struct packet {
 	int is_pppoe;
 };
 
-INLINE void copy_mac(u8 *to, const u8 *from)
-{
-	__builtin_memcpy(to, from, 6);
-}
-
 INLINE int is_mac(const u8 *one, const u8 *other)
 {
 	return LOAD(u32, one) == LOAD(u32, other) && LOAD(u16, one + 4) == LOAD(u16, other + 4);
@@ -95,24 +92,32 @@ INLINE int is_known_tag(struct ethertype type)
 	return is_ethertype(type, ETHERTYPE_VLAN) || is_ethertype(type, ETHERTYPE_SERVICE_VLAN);
 }
 
-/* A tag without its priority, which does not decide where a packet goes: TPID and VID as they stand in the frame. */
-INLINE u32 tag_word(struct ethertype tpid, const u8 *tag)
+/* A tag of a key. The priority does not decide where a packet goes. */
+INLINE u16 tag_of(struct ethertype tpid, const u8 *tag)
 {
-	return tpid.be | (u32)(LOAD(u16, tag) & BE16(0x0fff)) << 16;
+	u16 kind = is_ethertype(tpid, ETHERTYPE_VLAN) ? TAG_VLAN : TAG_SERVICE_VLAN;
+
+	return (LOAD(u16, tag) & BE16(0x0fff)) | kind;
 }
 
+/* The sum of two 16-bit numbers, folded to one. */
+INLINE u32 fold_two(u32 sum)
+{
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* A sum below 2^48, folded to 16 bits: no more than 2^32 + 0xfffe is left of it at first, then 0x1fffe. */
 INLINE u32 fold(u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
+	return fold_two(sum);
 }
 
-/* A checksum, of which a part has changed by that much (RFC 1624, equation 3). */
+/* A checksum, of which a part has changed by that much, folded (RFC 1624, equation 3). */
 INLINE u16 corrected(u16 checksum, u32 delta)
 {
-	return ~fold((u64)(u16)~checksum + delta);
+	return ~fold_two((u16)~checksum + delta);
 }
 
 INLINE u32 sum_of_ipv4_header(const u8 *ip)
@@ -163,9 +168,13 @@ INLINE int is_forwarded_protocol(u32 protocol)
 INLINE enum pass length_of(struct incoming *incoming, const struct packet *packet)
 {
 	incoming->padding = packet->readable - incoming->length;
-	if (RARE(incoming->length > packet->available))
-		return PASS_MALFORMED;
-	return RARE(packet->is_pppoe && incoming->length != packet->available) ? PASS_PPPOE : PASS_NO_ENTRY;
+	if (RARE(incoming->length != packet->available)) {
+		if (incoming->length > packet->available)
+			return PASS_MALFORMED;
+		if (packet->is_pppoe)
+			return PASS_PPPOE;
+	}
+	return PASS_NO_ENTRY;
 }
 
 INLINE enum pass ipv4_of(struct incoming *incoming, struct key *key, const struct packet *packet)
@@ -190,8 +199,7 @@ INLINE enum pass ipv4_of(struct incoming *incoming, struct key *key, const struc
 		return PASS_TTL;
 	if (RARE(incoming->length < IPV4_LENGTH) || RARE(sum_of_ipv4_header(ip) != 0xffff))
 		return PASS_MALFORMED;
-	key->addresses[0] = LOAD(u32, ip + 12);
-	key->addresses[1] = LOAD(u32, ip + 16);
+	key->addresses[0] = LOAD(u64, ip + 12);
 	return transport_of(incoming, key, ip + IPV4_LENGTH, packet->end, incoming->length - IPV4_LENGTH);
 }
 
@@ -211,12 +219,13 @@ INLINE enum pass ipv6_of(struct incoming *incoming, struct key *key, const struc
 		return PASS_OTHER_PROTOCOL;
 	if (RARE(ip[7] < 2))
 		return PASS_TTL;
-	__builtin_memcpy(key->addresses, ip + 8, sizeof(key->addresses));
+	for (int part = 0; part < 4; part++)
+		key->addresses[part] = LOAD(u64, ip + 8 + 8 * part);
 	return transport_of(incoming, key, ip + IPV6_LENGTH, packet->end, incoming->length - IPV6_LENGTH);
 }
 
 /* A PPPoE session packet (RFC 2516 section 4), with IP in no more bytes than its length says. */
-INLINE enum pass pppoe_of(struct key *key, const u8 *frame, struct packet *packet, struct ethertype *type)
+INLINE enum pass pppoe_of(struct packet *packet, struct ethertype *type, u16 *session)
 {
 	const u8 *pppoe = packet->start;
 	struct ppp_protocol protocol;
@@ -236,8 +245,7 @@ INLINE enum pass pppoe_of(struct key *key, const u8 *frame, struct packet *packe
 		*type = ETHERTYPE_IPV6;
 	else
 		return PASS_CONTROL;
-	key->session = LOAD(u16, pppoe + 2);
-	copy_mac(key->peer, frame + 6);
+	*session = LOAD(u16, pppoe + 2);
 	packet->start += PPPOE_LENGTH + PPP_LENGTH;
 	packet->readable -= PPPOE_LENGTH + PPP_LENGTH;
 	packet->available = length - PPP_LENGTH;
@@ -245,25 +253,25 @@ INLINE enum pass pppoe_of(struct key *key, const u8 *frame, struct packet *packe
 	return PASS_NO_ENTRY;
 }
 
-/* Reads a frame as far as its flow goes. `key` is zero but for what this writes; of IPv4 it ends early. */
+/* Reads a frame as far as its flow goes. Of IPv4 `key` ends early. */
 INLINE enum pass incoming_of(struct context *context, struct incoming *incoming, struct key *key)
 {
 	const u8 *frame = frame_start(context), *header = frame + ETHERNET_LENGTH;
 	struct packet packet = { .end = frame_end(context) };
 	struct ethertype type;
+	u16 outer = 0, inner = 0, session = 0;
 	enum pass pass;
 
 	/* With room for two tags: the least frame of Ethernet has it. */
 	if (RARE(header + 2 * TAG_LENGTH > packet.end))
 		return PASS_MALFORMED;
-	key->port = port_of(context);
 	type = load_ethertype(header - 2);
 	if (is_known_tag(type)) {
-		key->outer = tag_word(type, header);
+		outer = tag_of(type, header);
 		type = load_ethertype(header + 2);
 		header += TAG_LENGTH;
 		if (is_known_tag(type)) {
-			key->inner = tag_word(type, header);
+			inner = tag_of(type, header);
 			type = load_ethertype(header + 2);
 			header += TAG_LENGTH;
 		}
@@ -272,11 +280,15 @@ INLINE enum pass incoming_of(struct context *context, struct incoming *incoming,
 	packet.start = header;
 	packet.readable = packet.available = packet.end - header;
 	if (is_ethertype(type, ETHERTYPE_PPPOE_SESSION)) {
-		pass = pppoe_of(key, frame, &packet, &type);
+		pass = pppoe_of(&packet, &type, &session);
 		if (RARE(pass != PASS_NO_ENTRY))
 			return pass;
 	}
 	incoming->header = packet.start - frame;
+	key->port = port_of(context);
+	key->outer = outer;
+	key->inner = inner;
+	key->session = session;
 	if (is_ethertype(type, ETHERTYPE_IPV4))
 		return ipv4_of(incoming, key, &packet);
 	if (is_ethertype(type, ETHERTYPE_IPV6)) {
@@ -289,12 +301,10 @@ INLINE enum pass incoming_of(struct context *context, struct incoming *incoming,
 /* The sum of the pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1) without the length. */
 INLINE u32 pseudo_sum(const struct key *key, int is_ipv6)
 {
-	u64 sum = (u64)key->addresses[0] + key->addresses[1] + BE16(key->protocol);
+	u64 sum = BE16(key->protocol);
 
-	if (is_ipv6) {
-		for (int word = 2; word < 8; word++)
-			sum += key->addresses[word];
-	}
+	for (int part = 0; part < (is_ipv6 ? 4 : 1); part++)
+		sum += (key->addresses[part] & 0xffffffff) + (key->addresses[part] >> 32);
 	return fold(sum);
 }
 
@@ -380,8 +390,7 @@ INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protoco
 			STORE(u16, transport + 6, checksum ? checksum : 0xffff);
 		}
 	}
-	STORE(u32, ip + 12, flow->source);
-	STORE(u32, ip + 16, flow->destination);
+	STORE(u64, ip + 12, flow->addresses);
 	STORE(u32, transport, flow->ports);
 	return 1;
 }
@@ -392,15 +401,17 @@ INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protoco
  */
 INLINE void put_header(u8 *frame, u8 *last, const struct next_hop *next, u32 length, int is_ipv6)
 {
-	__builtin_memcpy(frame, next->header, ETHERNET_LENGTH);
+	STORE(u64, frame, LOAD(u64, next->header));
+	STORE(u32, frame + 8, LOAD(u32, next->header + 8));
+	STORE(u16, frame + 12, LOAD(u16, next->header + 12));
 	if (next->length >= 18)
 		STORE(u32, frame + 14, LOAD(u32, next->header + 14));
 	if (next->length >= 22)
-		STORE(u32, frame + 18, LOAD(u32, next->header + 18));
+		STORE(u64, frame + 14, LOAD(u64, next->header + 14));
 	if (next->length >= 26)
 		STORE(u32, frame + 22, LOAD(u32, next->header + 22));
 	if (next->length >= 30)
-		STORE(u32, frame + 26, LOAD(u32, next->header + 26));
+		STORE(u64, frame + 22, LOAD(u64, next->header + 22));
 	if (next->is_pppoe) {
 		STORE(u16, last, BE16(length + PPP_LENGTH));
 		STORE(u16, last + 2, is_ipv6 ? PPP_IPV6.be : PPP_IPV4.be);
@@ -437,16 +448,18 @@ INLINE int rewrite(struct context *context, const struct incoming *incoming, con
 }
 
 /* A flow is known: whether it is still true, and whether its packet may leave. PASS_NO_ENTRY: it may. */
-INLINE enum pass is_allowed(struct context *context, const struct incoming *incoming, const struct flow *flow,
-			    const struct next_hop *next, u64 now)
+INLINE enum pass is_allowed(struct context *context, const struct incoming *incoming, const struct key *key,
+			    const struct flow *flow, const struct next_hop *next, u64 now)
 {
 	const struct alive *alive = alive_of(context);
+	const u8 *sender = incoming->frame + 6;
 
-	if (RARE(!alive) || RARE(now > READ_ONCE(alive->heartbeat_ns) + HEARTBEAT_MOST_NS))
+	if (RARE(now > READ_ONCE(alive->heartbeat_ns) + HEARTBEAT_MOST_NS))
 		return PASS_DAEMON_SILENT;
 	if (RARE(flow->generation != READ_ONCE(alive->generation)))
 		return PASS_STALE;
-	if (RARE(!is_mac(incoming->frame, flow->own)) || RARE(!is_station(incoming->frame + 6)))
+	if (RARE(!is_mac(incoming->frame, flow->own)) ||
+	    RARE(key->session ? !is_mac(sender, flow->peer) : !is_station(sender)))
 		return PASS_NOT_ADDRESSED;
 	if (RARE(!next) || RARE(next->length < ETHERNET_LENGTH) || RARE(next->length > NEXT_HEADER_MOST))
 		return PASS_NO_NEXT_HOP;
@@ -458,7 +471,7 @@ INLINE enum pass is_allowed(struct context *context, const struct incoming *inco
 INLINE int forward(struct context *context, struct forward_counts *counts)
 {
 	struct incoming incoming = {};
-	struct key key = {};
+	struct key key;
 	enum pass pass = incoming_of(context, &incoming, &key);
 	const struct next_hop *next;
 	struct flow *flow;
@@ -471,7 +484,7 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 		goto pass;
 	now = now_coarse(context);
 	next = next_hop_of(context, flow->next_hop);
-	pass = is_allowed(context, &incoming, flow, next, now);
+	pass = is_allowed(context, &incoming, &key, flow, next, now);
 	if (RARE(pass != PASS_NO_ENTRY) || RARE(!next))
 		goto pass;
 	if (RARE(flow->flags & FLOW_VERIFIED) && !is_intact(context, &incoming, &key)) {

@@ -36,18 +36,22 @@ enum pass {
 #define FLOW_TRANSLATED 1
 #define FLOW_VERIFIED 2
 
+/* As a frame has it, but for the port and the protocol. */
 struct key {
 	u32 port;
-	u32 outer, inner;
+	/* The VID, with TAG_VLAN or TAG_SERVICE_VLAN in place of the priority; 0: no tag. */
+	u16 outer, inner;
 	u16 session;
-	u8 peer[6];
+	u16 protocol;
 	u32 ports;
-	u32 protocol;
-	/* Source, then destination: four words each of IPv6, one each of IPv4, whose keys end there. */
-	u32 addresses[8];
+	/* Source, then destination: two numbers each of IPv6, one half each of IPv4, whose keys end there. */
+	u64 addresses[4];
 };
 
-#define KEY_IPV4_LENGTH (sizeof(struct key) - 6 * sizeof(u32))
+#define TAG_VLAN BE16(0x1000)
+#define TAG_SERVICE_VLAN BE16(0x2000)
+
+#define KEY_IPV4_LENGTH (sizeof(struct key) - 3 * sizeof(u64))
 
 /* For the type of a map; the same as the beginning of a key. */
 struct key_ipv4 {
@@ -62,9 +66,12 @@ struct flow {
 	u8 own[6];
 	u8 flags;
 	u8 limit;
-	u32 source, destination;
+	/* Source, then destination. */
+	u64 addresses;
 	u32 ports;
 	u16 ip_delta, transport_delta;
+	u8 peer[6];
+	u16 spare;
 };
 
 struct next_hop {

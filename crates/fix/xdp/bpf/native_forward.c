@@ -59,10 +59,10 @@ INLINE struct flow *flow_of(struct context *context, const struct key *key, int 
 
 	for (u64 place = 0; place < tables->flow_count; place++) {
 		/* The program has a map for each version: here the highest bit of the protocol marks keys of IPv4. */
-		int same_kind = (tables->keys[place].protocol >> 31) == !is_ipv6;
+		int same_kind = (tables->keys[place].protocol >> 15) == !is_ipv6;
 		struct key found = tables->keys[place];
 
-		found.protocol &= 0x7fffffff;
+		found.protocol &= 0x7fff;
 		if (same_kind && !__builtin_memcmp(&found, key, length))
 			return &tables->flows[place];
 	}

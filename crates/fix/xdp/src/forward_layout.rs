@@ -17,7 +17,8 @@ pub enum Pass {
     Stale = 1,
     /// The daemon's heartbeat is older than [`HEARTBEAT_MOST_NS`].
     DaemonSilent = 2,
-    /// The destination MAC address is not the router's, or no station can have the source address.
+    /// The destination MAC address is not the router's, or the source address not that of the PPPoE session's other end, or
+    /// none that a station can have.
     NotAddressed = 3,
     /// Its flow has no next hop, or that has no port.
     NoNextHop = 4,
@@ -111,24 +112,27 @@ pub const FLOW_TRANSLATED: u8 = 1;
 /// In [`FlowValue::flags`]: the checksum of TCP or UDP is verified first.
 pub const FLOW_VERIFIED: u8 = 2;
 
+/// In [`FlowKey::outer`] and [`FlowKey::inner`], in place of the priority: TPID 0x8100.
+const TAG_VLAN: u16 = 0x1000;
+/// In the same place: TPID 0x88a8.
+const TAG_SERVICE_VLAN: u16 = 0x2000;
+
 /// A key of the maps [`map::FLOWS_IPV4`] and [`map::FLOWS_IPV6`]; those of IPv4 end after [`KEY_IPV4_LENGTH`] bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlowKey {
     /// Interface index of the port.
     pub port: u32,
-    /// The outer tag as [`tag_word`]; 0: none.
-    pub outer: u32,
+    /// The outer tag as [`tag`]; 0: none.
+    pub outer: [u8; 2],
     /// The inner tag.
-    pub inner: u32,
+    pub inner: [u8; 2],
     /// PPPoE session id; 0: no PPPoE.
     pub session: [u8; 2],
-    /// MAC address of the session's other end.
-    pub peer: [u8; 6],
+    /// IANA number.
+    pub protocol: u16,
     /// Source, then destination.
     pub ports: [u8; 4],
-    /// IANA number.
-    pub protocol: u32,
     /// Source, then destination: 16 bytes each of IPv6, four each of IPv4.
     pub addresses: [u8; 32],
 }
@@ -143,21 +147,24 @@ impl FlowKey {
     pub fn bytes(&self) -> [u8; KEY_LENGTH] {
         let mut bytes = Bytes::new();
         bytes.put(self.port.to_ne_bytes());
-        bytes.put(self.outer.to_ne_bytes());
-        bytes.put(self.inner.to_ne_bytes());
+        bytes.put(self.outer);
+        bytes.put(self.inner);
         bytes.put(self.session);
-        bytes.put(self.peer);
-        bytes.put(self.ports);
         bytes.put(self.protocol.to_ne_bytes());
+        bytes.put(self.ports);
         bytes.put(self.addresses);
         bytes.0
     }
 }
 
-/// A tag in a [`FlowKey`]: TPID and VID as they stand in a frame, without priority and DEI.
-pub fn tag_word(tpid: u16, vid: u16) -> u32 {
-    let in_frame = |field: u16| u32::from(u16::from_ne_bytes(field.to_be_bytes()));
-    in_frame(tpid) | in_frame(vid & 0x0fff) << 16
+/// A tag in a [`FlowKey`]: its VID, and which of the two TPIDs it has. `None`: another TPID.
+pub fn tag(tpid: u16, vid: u16) -> Option<[u8; 2]> {
+    let kind = match tpid {
+        0x8100 => TAG_VLAN,
+        0x88a8 => TAG_SERVICE_VLAN,
+        _ => return None,
+    };
+    Some((kind | vid & 0x0fff).to_be_bytes())
 }
 
 /// A value of [`map::FLOWS_IPV4`] and [`map::FLOWS_IPV6`].
@@ -180,16 +187,17 @@ pub struct FlowValue {
     pub flags: u8,
     /// Place in [`map::RATE_LIMITS`]; 0: none.
     pub limit: u8,
-    /// IPv4 source address of a translated packet.
-    pub source: [u8; 4],
-    /// IPv4 destination address of a translated packet.
-    pub destination: [u8; 4],
+    /// IPv4 addresses of a translated packet, source first.
+    pub addresses: [u8; 8],
     /// Ports of a translated packet, source first.
     pub ports: [u8; 4],
     /// What the sum of the IPv4 header changes by (RFC 1624): TTL, and addresses of a translated packet.
     pub ip_delta: [u8; 2],
     /// What the sum of TCP or UDP changes by: addresses and ports.
     pub transport_delta: [u8; 2],
+    /// MAC address of the other end of the PPPoE session in which these packets arrive; 0: none.
+    pub peer: [u8; 6],
+    pub spare: u16,
 }
 
 impl FlowValue {
@@ -203,11 +211,12 @@ impl FlowValue {
         bytes.put(self.generation.to_ne_bytes());
         bytes.put(self.own);
         bytes.put([self.flags, self.limit]);
-        bytes.put(self.source);
-        bytes.put(self.destination);
+        bytes.put(self.addresses);
         bytes.put(self.ports);
         bytes.put(self.ip_delta);
         bytes.put(self.transport_delta);
+        bytes.put(self.peer);
+        bytes.put(self.spare.to_ne_bytes());
         bytes.0
     }
 }
@@ -383,8 +392,8 @@ pub mod map {
     pub const NEXT_HOPS: &str = "NEXT_HOPS";
     /// Devmap: the interfaces by which packets leave.
     pub const PORTS: &str = "FASTPATH_PORTS";
-    /// Array of one [`Alive`](super::Alive).
-    pub const ALIVE: &str = "ALIVE";
+    /// Array of one [`Alive`](super::Alive): a variable of the program, which is named by its section.
+    pub const ALIVE: &str = ".bss";
     /// Array of [`Limit`](super::Limit).
     pub const RATE_LIMITS: &str = "RATE_LIMITS";
     /// Per-CPU array of one [`ForwardCounts`](super::ForwardCounts).

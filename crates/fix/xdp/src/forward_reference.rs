@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use crate::forward::{Flow, Key, NextHop, Session, Tag};
 use crate::forward_layout::{HEARTBEAT_MOST_NS, Pass};
 use wire::emit::checksum::{Sum, internet, is_right};
-use wire::ethernet::{self, EtherType};
+use wire::ethernet::{self, EtherType, MacAddress};
 use wire::ppp::PppProtocol;
 use wire::transport::{Tcp, Udp};
 use wire::vlan::Tci;
@@ -23,8 +23,8 @@ use wire::{Fragment, IpProtocol, ipv4, ipv6, pppoe};
 /// What the program has in maps.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// Installed flows.
-    pub flows: HashMap<Key, Flow>,
+    /// Installed flows, under their keys without the sender ([`Tables::insert`]).
+    pub flows: HashMap<Key, (Key, Flow)>,
     /// Next hops by place; behind the last there are none.
     pub next_hops: Vec<Option<NextHop>>,
     /// Places of the map of ports that have an interface.
@@ -48,6 +48,19 @@ pub struct Bucket {
     pub burst_ns: u64,
     /// When it is full again.
     pub full_ns: u64,
+}
+
+impl Tables {
+    /// Installs a flow, and gives the one that was there.
+    pub fn insert(&mut self, key: Key, flow: Flow) -> Option<Flow> {
+        self.flows.insert(any_sender(key), (key, flow)).map(|(_, former)| former)
+    }
+}
+
+/// A key of packets from any other end of its session.
+fn any_sender(key: Key) -> Key {
+    let session = key.session.map(|session| Session { peer: MacAddress::default(), ..session });
+    Key { session, ..key }
 }
 
 /// What happens to a frame.
@@ -76,7 +89,7 @@ pub fn forward(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Ver
 
 fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<Verdict, Pass> {
     let arrived = Arrived::read(frame, port)?;
-    let flow = *tables.flows.get(&arrived.key).ok_or(Pass::NoEntry)?;
+    let (key, flow) = tables.flows.get(&any_sender(arrived.key)).copied().ok_or(Pass::NoEntry)?;
     if now_ns > tables.heartbeat_ns.saturating_add(HEARTBEAT_MOST_NS) {
         return Err(Pass::DaemonSilent);
     }
@@ -84,7 +97,8 @@ fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<V
         return Err(Pass::Stale);
     }
     let is_station = |mac: &[u8]| mac.first().is_some_and(|first| first & 1 == 0) && mac != [0; 6];
-    if frame.get(..6) != Some(&flow.own.0[..]) || !frame.get(6..12).is_some_and(is_station) {
+    let is_sender = key == arrived.key && frame.get(6..12).is_some_and(is_station);
+    if frame.get(..6) != Some(&flow.own.0[..]) || !is_sender {
         return Err(Pass::NotAddressed);
     }
     let next = tables.next_hops.get(flow.next_hop as usize).copied().flatten().ok_or(Pass::NoNextHop)?;

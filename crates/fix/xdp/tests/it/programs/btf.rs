@@ -110,7 +110,7 @@ fn structures_are_laid_out_alike() {
 
 #[test]
 fn structures_of_forwarding_are_laid_out_alike() {
-    let key = structure!(FlowKey { port, outer, inner, session, peer, ports, protocol, addresses });
+    let key = structure!(FlowKey { port, outer, inner, session, protocol, ports, addresses });
     let flow = structure!(FlowValue {
         packets,
         bytes,
@@ -120,11 +120,12 @@ fn structures_of_forwarding_are_laid_out_alike() {
         own,
         flags,
         limit,
-        source,
-        destination,
+        addresses,
         ports,
         ip_delta,
-        transport_delta
+        transport_delta,
+        peer,
+        spare
     });
     let next_hop = structure!(NextHopValue { port, largest, length, is_pppoe, header });
     let both = structure!(NextHops { current, spare, both });
@@ -151,9 +152,9 @@ fn structures_of_forwarding_are_laid_out_alike() {
 fn bytes_of_forwarding_stand_where_the_fields_are() {
     let flow = FlowValue { own: [1; 6], transport_delta: [2, 3], ..FlowValue::default() }.bytes();
     assert_eq!(flow[offset_of!(FlowValue, own)..][..6], [1; 6]);
-    assert_eq!(flow[offset_of!(FlowValue, transport_delta)..], [2, 3]);
-    let key = FlowKey { peer: [1; 6], addresses: [2; 32], ..FlowKey::default() }.bytes();
-    assert_eq!(key[offset_of!(FlowKey, peer)..][..6], [1; 6]);
+    assert_eq!(flow[offset_of!(FlowValue, transport_delta)..][..2], [2, 3]);
+    let key = FlowKey { ports: [1; 4], addresses: [2; 32], ..FlowKey::default() }.bytes();
+    assert_eq!(key[offset_of!(FlowKey, ports)..][..4], [1; 4]);
     assert_eq!(key[offset_of!(FlowKey, addresses)..], [2; 32]);
     let next = NextHopValue { is_pppoe: 1, header: [2; 32], ..NextHopValue::default() }.bytes();
     assert_eq!(next[offset_of!(NextHopValue, is_pppoe)..], [&[1][..], &[2; 32]].concat());

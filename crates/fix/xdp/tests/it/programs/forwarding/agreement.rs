@@ -85,7 +85,7 @@ impl Agreement {
         }
         self.native_tables.keys.push(value);
         self.native_tables.flows.push(flow.value(key).expect("a flow"));
-        assert_eq!(self.tables.flows.insert(*key, *flow), None, "{key:?}");
+        assert_eq!(self.tables.insert(*key, *flow), None, "{key:?}");
         if let Some(kernel) = &mut self.kernel {
             kernel.insert(key, flow).expect("a flow");
         }

@@ -83,7 +83,7 @@ fn reasons() -> (Vec<(Key, Flow)>, Vec<Staying>) {
         (Pass::NoEntry, "another interface", plain(16)),
         (Pass::NoEntry, "another VLAN", with(&session, 15, &[36])),
         (Pass::NoEntry, "another session", with(&session, pppoe + 3, &[0x35])),
-        (Pass::NoEntry, "another access concentrator", with(&session, 11, &[9])),
+        (Pass::NotAddressed, "another access concentrator", with(&session, 11, &[9])),
         (Pass::Stale, "another generation", plain(10)),
         (Pass::NotAddressed, "another station", with(&udp, 5, &[9])),
         (Pass::NotAddressed, "all stations", with(&udp, 0, &[0xff; 6])),

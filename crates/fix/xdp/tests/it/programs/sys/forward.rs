@@ -8,7 +8,7 @@ use std::path::Path;
 use std::slice;
 
 /// In [`FlowKey::protocol`]: the key is of IPv4 and ends early.
-pub const KEY_OF_IPV4: u32 = 1 << 31;
+pub const KEY_OF_IPV4: u16 = 1 << 15;
 
 /// What the program has in maps.
 #[derive(Default)]
