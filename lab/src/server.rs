@@ -236,8 +236,9 @@ mod tests {
         let start = Instant::now();
         let (status, timed_out, ..) = ran("sleep 50 & sleep 50", b"", Duration::from_millis(100));
         assert_eq!((status, timed_out), (-9, true));
-        let (status, timed_out, ..) = ran("sleep 50 & exit 3", b"", Duration::from_millis(100));
-        assert_eq!((status, timed_out), (3, true));
+        // The shell has ended long before, unless the machine is so busy that it is killed, too.
+        let (status, timed_out, ..) = ran("sleep 50 & exit 3", b"", Duration::from_secs(2));
+        assert!(matches!((status, timed_out), (3 | -9, true)), "{status}");
         assert!(start.elapsed() < LONG);
     }
 

@@ -112,8 +112,9 @@ impl Router {
         Ok(output.text())
     }
 
+    /// Those of the adapters and of what stands on them, which gets its own later.
     fn await_carriers(&self) -> Result<()> {
-        self.sh("for nic in wan lan; do timeout 50 sh -c \
+        self.sh("for nic in wan lan vlan35 outer inner; do timeout 50 sh -c \
                  \"until [ \\\"\\$(cat /sys/class/net/$nic/carrier)\\\" = 1 ]; do sleep 0.1; done\"; done")
             .map(drop)
     }
@@ -340,8 +341,20 @@ fn forwards(router: &Router) -> Result<()> {
     router.await_carriers()?;
     ensure!(is_stripping(router)? && !router.sh("ip link show wan")?.contains("xdp"));
     // The connections go on by the kernel, whose windows of TCP are not what they were.
-    let expected = untranslated.iter().map(|packet| Line::QinQ.frame(GATEWAY, router.wan, packet));
-    ensure!(router.exchange(Line::QinQ, &untranslated)?[0] == sorted(expected), "frames after the end");
+    let expected = sorted(untranslated.iter().map(|packet| Line::QinQ.frame(GATEWAY, router.wan, packet)));
+    let [left, _] = router.exchange(Line::QinQ, &untranslated)?;
+    let is_missing = |frame: &&Vec<u8>| !left.contains(frame);
+    let missing: Vec<&Vec<u8>> = expected.iter().filter(is_missing).collect();
+    ensure!(
+        left == expected,
+        "after the end {} frames leave; {} are missing, as {:02x?}\n{}",
+        left.len(),
+        missing.len(),
+        missing.first(),
+        router.sh(
+            "ip -s link; ip neigh; ip route; cat /proc/net/nf_conntrack; cat /proc/net/stat/nf_conntrack"
+        )?
+    );
     Ok(())
 }
 
