@@ -3,7 +3,9 @@
 mod sys;
 
 pub(crate) use sys::unshare_network;
-pub use sys::{close_inherited_on_exec, kernel_log, share_heap, unshare_file_system, unshare_mounts};
+pub use sys::{
+    close_inherited_on_exec, inherited_sockets, kernel_log, share_heap, unshare_file_system, unshare_mounts,
+};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

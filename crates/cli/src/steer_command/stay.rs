@@ -3,6 +3,7 @@
 use super::{StateArguments, down};
 use crate::background::{no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
+use service::metrics::{Address, Server, unservable};
 use service::namespace::Names;
 use service::notify;
 use service::signals::{HangUp, end_requests};
@@ -16,7 +17,6 @@ use std::time::Duration;
 use steer::background;
 use steer::error::Error;
 use steer::keeper::{self, Cpus, Keeping};
-use steer::metrics::{Server, unservable};
 use steer::plan::QUEUE_SIZE;
 use steer::rebalance::{Limits, Move, Setup};
 use steer::record::{Keeper, Planned, Records, instance_of};
@@ -151,7 +151,10 @@ fn stay_with(
     let interface = attachment.interface().clone();
     let failed = |why: String| Error::Keeper { interface: interface.name.clone(), why };
     let metrics = match task.metrics {
-        Some(address) => Some(Server::bind(address).map_err(|error| failed(unservable(address, &error)))?),
+        Some(address) => {
+            let address = Address::Ip(address);
+            Some(Server::bind(&address).map_err(|error| failed(unservable(&address, &error)))?)
+        }
         None => None,
     };
     let mut note = Keeper {

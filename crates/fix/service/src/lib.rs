@@ -56,6 +56,7 @@ pub mod journal;
 pub mod lines;
 pub mod log;
 pub mod memory;
+pub mod metrics;
 pub mod namespace;
 pub mod notify;
 pub mod process;

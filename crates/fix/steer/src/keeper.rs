@@ -12,9 +12,10 @@ mod cpus;
 
 pub use cpus::Cpus;
 
-use crate::metrics::{self, Page};
+use crate::metrics::Steering;
 use crate::rebalance::{Balancer, Move, Orders, Reading, Setup};
 use service::event_loop::ready;
+use service::metrics::{Page, Server};
 use service::namespace::Names;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -72,9 +73,9 @@ impl Steered for Attachment {
 pub struct Keeping {
     pub interface: String,
     pub setup: Setup,
-    /// Where metrics are served; made by [`metrics::Server::bind`] so that an address in use is known before anything
+    /// Where metrics are served; made by [`Server::bind`] so that an address in use is known before anything
     /// is attached.
-    pub metrics: Option<metrics::Server>,
+    pub metrics: Option<Server>,
     pub cpus: Cpus,
     /// The names of its network namespace: this process would keep it alive when it is deleted.
     pub names: Names,
@@ -185,7 +186,7 @@ impl Keeper {
     fn read(
         &mut self,
         steered: &mut impl Steered,
-        metrics: Option<&metrics::Server>,
+        metrics: Option<&Server>,
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Seen, xdp::Error> {
         let mode = match steered.mode() {
@@ -203,16 +204,16 @@ impl Keeper {
         self.moves += orders.moves.len() as u64;
         self.report(&orders, report);
         if let Some(server) = metrics {
-            server.serve(metrics::text(&Page {
-                interface: &self.interface,
-                mode,
-                counters: &reading.counters,
-                dropped: self.balancer.dropped(),
-                buckets: &reading.buckets,
+            let (counters, dropped) = (&reading.counters, self.balancer.dropped());
+            let steering = Steering {
                 moves: self.moves,
                 waiting: self.balancer.waiting().count(),
                 imbalance: orders.imbalance,
-            }));
+                ..Steering::counted(&self.interface, mode, counters, dropped, &reading.buckets)
+            };
+            let mut page = Page::new();
+            steering.add_to(&mut page);
+            server.serve(page);
         }
         Ok(Seen::Orders(orders.next.saturating_sub(reading.at())))
     }
@@ -256,6 +257,7 @@ mod tests {
     use crate::rebalance::Limits;
     use crate::weights;
     use rustix::process::{Signal, getpid, kill_process};
+    use service::metrics::Address;
     use service::signals::{HangUp, end_requests};
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
@@ -371,8 +373,8 @@ mod tests {
     #[test]
     fn who_asks_is_heard_and_metrics_are_served_meanwhile() {
         let folder = tempfile::tempdir().expect("a folder");
-        let server = metrics::Server::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
-        let address = server.address();
+        let server = Server::bind(&Address::Ip(([127, 0, 0, 1], 0).into())).expect("a port");
+        let Address::Ip(address) = *server.address() else { panic!("no address") };
         let keeping = Keeping { metrics: Some(server), ..keeping(&folder, true) };
         let (stop, mut asker) = UnixStream::pair().expect("a pair");
         let ask = thread::spawn(move || {

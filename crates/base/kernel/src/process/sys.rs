@@ -4,6 +4,8 @@
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `SYSLOG_ACTION_READ_ALL`, `SYSLOG_ACTION_SIZE_BUFFER` (`include/linux/syslog.h`).
 const READ_ALL: libc::c_int = 3;
@@ -63,4 +65,25 @@ pub fn share_heap() {
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1)
     };
+}
+
+/// The sockets that a service manager has made for this process (sd_listen_fds(3)), which are then its own; none where it has made none.
+/// To be called once: a second call gives none.
+pub fn inherited_sockets() -> Vec<OwnedFd> {
+    /// The first of them (`SD_LISTEN_FDS_START`).
+    const START: libc::c_int = 3;
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<libc::c_int>().ok());
+    let is_own = number("LISTEN_PID").and_then(|pid| u32::try_from(pid).ok()) == Some(std::process::id());
+    if !is_own || TAKEN.swap(true, Ordering::AcqRel) {
+        return Vec::new();
+    }
+    let count = number("LISTEN_FDS").unwrap_or(0).clamp(0, 64);
+    let open = (START..START + count).filter(|number| {
+        // SAFETY: F_GETFD takes a number and changes no memory; of a number that is no descriptor it is an error.
+        let flags = unsafe { libc::fcntl(*number, libc::F_GETFD) };
+        flags >= 0
+    });
+    // SAFETY: it is open, and by the manager's protocol no other part of this process has it; no second call gets here.
+    open.map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect()
 }
