@@ -13,6 +13,7 @@ mod demo;
 mod doctor_command;
 mod envelope_command;
 mod explain_command;
+mod exporter_command;
 mod fastpath_command;
 mod gen_command;
 mod generate;
@@ -68,6 +69,8 @@ enum Command {
     Envelope(envelope_command::EnvelopeArguments),
     /// Show where every frame of a capture, or of a sample of an interface, lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
+    /// Serve metrics of this machine: findings, queues, drops, steering, fast path, sessions.
+    Exporter(exporter_command::ExporterArguments),
     /// Forward established connections in XDP, past the kernel: PPPoE, VLAN and NAT included.
     Fastpath(fastpath_command::FastpathArguments),
     /// Write seeded traffic samples as captures.
@@ -102,6 +105,7 @@ impl Command {
                 | Command::Doctor(_)
                 | Command::Envelope(_)
                 | Command::Explain(_)
+                | Command::Exporter(_)
                 | Command::Steer(_)
                 | Command::Top(_)
         );
@@ -117,6 +121,7 @@ impl Command {
             Command::Doctor(arguments) => arguments.run(out),
             Command::Envelope(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
+            Command::Exporter(arguments) => arguments.run(out),
             Command::Fastpath(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
             Command::Link(arguments) => arguments.run(out),

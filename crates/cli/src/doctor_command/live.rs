@@ -14,7 +14,9 @@ use host::text::Reader;
 use host::trace::{NotOpened, Obstacle, Trace};
 use std::thread;
 use std::time::Duration;
+use steer::error::Error;
 use steer::record::Records;
+use steer::status::Status;
 
 /// What findings call the text of a live machine.
 const NAME: &str = "this machine";
@@ -88,13 +90,17 @@ const LINE: usize = 32 * 1024;
 /// What `rxlane steer status NAME --json` prints: on one line, over many where it would be a long one.
 pub fn steer_status(name: &str) -> Result<String, String> {
     let records = Records::new(Records::DIRECTORY);
-    let status = steer::status::status(name, Duration::ZERO, &records)
-        .map_err(|error| one_line(&error.to_string()))?;
-    let line = serde_json::to_string(&status).map_err(|error| error.to_string())?;
+    worded_status(&steer::status::status(name, Duration::ZERO, &records))
+}
+
+/// The same of a status that is known.
+pub fn worded_status(status: &Result<Status, Error>) -> Result<String, String> {
+    let status = status.as_ref().map_err(|error| one_line(&error.to_string()))?;
+    let line = serde_json::to_string(status).map_err(|error| error.to_string())?;
     if line.len() <= LINE {
         return Ok(line);
     }
-    serde_json::to_string_pretty(&status).map_err(|error| error.to_string())
+    serde_json::to_string_pretty(status).map_err(|error| error.to_string())
 }
 
 fn words(progress: &Progress) -> String {

@@ -83,6 +83,7 @@ fn the_units_are_such_that_systemd_takes() {
         ("rxlane-pppoe", include_str!("../../../../packaging/systemd/rxlane-pppoe@.service")),
         ("rxlane-pppoe-serve", include_str!("../../../../packaging/systemd/rxlane-pppoe-serve@.service")),
         ("rxlane-fastpath", include_str!("../../../../packaging/systemd/rxlane-fastpath.service")),
+        ("rxlane-exporter", include_str!("../../../../packaging/systemd/rxlane-exporter.service")),
     ] {
         // It is not installed where systemd looks, nor are its manual pages.
         let unit = unit.replace("=rxlane ", &format!("={BINARY} "));

@@ -12,6 +12,7 @@ mod doctor_trace;
 mod documents;
 mod envelope_live;
 mod explain_live;
+mod exporter_live;
 mod fastpath_live;
 mod killed;
 mod link_live;

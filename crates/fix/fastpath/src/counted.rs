@@ -18,6 +18,18 @@ pub enum Removal {
     Flushed,
 }
 
+impl Removal {
+    /// The word of reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Removal::Ended => "ended",
+            Removal::Changed => "changed",
+            Removal::Rerouted => "rerouted",
+            Removal::Flushed => "flushed",
+        }
+    }
+}
+
 /// Counts since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
