@@ -1,9 +1,11 @@
 //! Which CPUs serve a device's receive vectors: `irq-one-cpu`, `irq-collision`, `irq-floating`.
 
+use crate::Case;
 use crate::case::since;
 use crate::device::Device;
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
+use crate::placement::Placement;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
 use crate::{fixed, load, modelled};
@@ -117,8 +119,7 @@ pub(super) fn collision(device: &Device<'_>) -> Judgement {
     let is_now = together.iter().all(|vector| vector.basis != Basis::SinceStart);
     let severity = load.severity(if is_now { Severity::Warning } else { Severity::Info });
     let names = together.iter().map(|vector| vector.interrupt.action.clone()).collect();
-    let moved = together.iter().skip(1).take(free.len()).copied();
-    let commands = vectors::one_each(device.case, moved, &free);
+    let commands = moves(device.case, together, &free);
     let remedies = match commands.is_empty() {
         false => vec![Remedy::linux(Effect::FreeCpuEach, commands)],
         true => fixed::instead_of_affinity(device.case, together),
@@ -128,6 +129,19 @@ pub(super) fn collision(device: &Device<'_>) -> Judgement {
         .load(&load)
         .fix(remedies)
         .into()
+}
+
+/// Commands that leave the first of these vectors and give each other one a free CPU, as far as there are any. One that the plan of
+/// the machine moves goes where that says, and others not to the same CPUs.
+fn moves(case: &Case<'_>, together: &[&Vector<'_>], free: &[u32]) -> Vec<String> {
+    let placement = Placement::of(case);
+    let taken: BTreeSet<u32> = placement.cpus().collect();
+    let open: Vec<u32> = free.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+    let mut open = if open.is_empty() { free } else { &open }.iter().copied();
+    let movable = together.iter().skip(1).filter(|vector| !vector.is_fixed(case));
+    let placed =
+        movable.filter_map(|vector| Some((vector, placement.cpu_of(vector).or_else(|| open.next())?)));
+    placed.flat_map(|(vector, cpu)| vectors::one_each(case, [*vector], &[cpu])).collect()
 }
 
 /// CPUs of the same NUMA node, or of the machine where nodes are not known, that serve no busy vector of any
