@@ -305,6 +305,8 @@ fn what_a_clouds_host_does_not_let_through() {
     all_answer(&[
         (&text(48_211_932), id, LIMITS, &["pps_allowance_exceeded", "48211932"]),
         (&text(11), id, CALM, &[]),
+        // Little of all frames, and much of a burst.
+        (&text(1_471_223), id, MAYBE, &["pps_allowance_exceeded", "1471223"]),
         (&text(0).replace("exceeded: 10", "exceeded: 0"), id, CLEAR, &[]),
     ]);
 }

@@ -49,9 +49,9 @@ impl Section for Listing {
         match word {
             "RX" => received(name, line),
             "inet" => {
-                self.addresses
-                    .entry(name.clone())
-                    .and_modify(|known| drop(known.get_or_insert(line.quote())));
+                if let Some(address @ None) = self.addresses.get_mut(name) {
+                    *address = Some(line.quote());
+                }
             }
             "inet6" | "TX" | "collisions" | "Interrupt" | "Base" | "Memory" | "DMA" => {}
             _ if text.contains("MTU:") => flags(name, line, snapshot),
