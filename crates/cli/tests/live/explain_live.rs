@@ -98,7 +98,8 @@ fn what_is_no_sample_says_why_and_the_way_out() {
         ("in0", 2, "in0 is a file and an interface: ./in0 is the file, --interface in0 the interface"),
         ("./in0", 2, "neither pcap nor pcapng"),
         ("--interface in0 --seconds 0.1", 1, "in0 received no frame in 0.1 s."),
-        ("nothing0", 2, "neither a capture here nor an interface; there are the interfaces in0, lo, out0"),
+        ("nothing0", 2, "there is no file nothing0 here, and there is no interface `nothing0`"),
+        ("ut0", 2, "near it are out0"),
         ("out0 lo", 2, "out0 is an interface, and a sample is explained alone: rxlane explain out0"),
         ("./in0 --seconds 1", 2, "limit the sample of an interface; files are read whole"),
     ] {
