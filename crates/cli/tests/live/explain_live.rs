@@ -26,11 +26,15 @@ fn frames() -> Vec<Vec<u8>> {
     (0..FRAMES).map(|_| traffic.next_frame().bytes.to_vec()).collect()
 }
 
-/// Packet sockets of the namespace: whether there is one, and bytes that wait in them (column `Rmem`).
+/// Packet sockets of the namespace that are bound (column `R`): whether there is one, and bytes that wait in them (`Rmem`).
 fn waiting(namespace: &Namespace) -> Option<u64> {
     let sockets = namespace.run("cat", &["/proc/net/packet"]).expect("the list");
-    let rows = sockets.lines().skip(1).filter_map(|row| row.split_whitespace().nth(6)?.parse::<u64>().ok());
-    rows.reduce(|sum, bytes| sum + bytes)
+    let bytes = |row: &str| {
+        let mut words = row.split_whitespace().skip(5);
+        words.next().filter(|bound| *bound == "1")?;
+        words.next()?.parse::<u64>().ok()
+    };
+    sockets.lines().skip(1).filter_map(bytes).reduce(|sum, bytes| sum + bytes)
 }
 
 /// `explain` with these arguments while the frames arrive.
