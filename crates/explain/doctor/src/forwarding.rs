@@ -179,7 +179,12 @@ fn may_forward<'c>(case: &Case<'c>) -> BTreeSet<&'c str> {
 pub(crate) fn has_containers_only(case: &Case<'_>, bridge: &str) -> bool {
     let is_of = |one: &&Interface| one.master.as_ref().is_some_and(|master| master.value == bridge);
     let mut ports = case.snapshot().interfaces.iter().filter(is_of).peekable();
-    ports.peek().is_some() && ports.all(|one| kind(one) == Some(&Kind::Veth))
+    // `ip link` without `-d` shows no kind.
+    let is_end = |one: &Interface| match kind(one) {
+        None => one.name.starts_with("veth"),
+        known => known == Some(&Kind::Veth),
+    };
+    ports.peek().is_some() && ports.all(is_end)
 }
 
 /// The devices that a flowtable has to name on this machine, as far as the text shows them.

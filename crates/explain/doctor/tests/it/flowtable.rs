@@ -197,6 +197,16 @@ fn a_flowtable_names_ports_that_forward() {
     all_answer(&[
         (&named(&links("ip -d link", &none)), OFF, LIMITS, &["devices = { enp1s0, enp2s0, enp3s0 }"]),
         (&named(&links("ip -d addr", &of_routers)), OFF, LIMITS, &["devices = { enp1s0, enp2s0 }"]),
+        (
+            &named(
+                &links("ip addr", &of_routers)
+                    .replace("    veth \n", "")
+                    .replace("    bridge forward_delay 1500 \n", ""),
+            ),
+            OFF,
+            LIMITS,
+            &["devices = { enp1s0, enp2s0 }"],
+        ),
         // What carries a session has no address of its own, and any port may where nobody knows which.
         (
             &named(&format!("{}{session}{carrier}", links("ip -d addr", &of_routers))),
