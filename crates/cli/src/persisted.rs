@@ -149,11 +149,12 @@ pub fn print_written(out: &mut Output, written: &[Checked]) -> io::Result<()> {
     Ok(())
 }
 
-/// What was removed, and whether all was.
-pub fn print_removed(out: &mut Output, removed: &[Removed]) -> io::Result<Outcome> {
+/// What was removed, or with `dry_run` would be, and whether all of it.
+pub fn print_removed(out: &mut Output, removed: &[Removed], dry_run: bool) -> io::Result<Outcome> {
     for one in removed {
         let path = printable(&one.path.display().to_string());
         match &one.outcome {
+            persist::Outcome::Removed if dry_run => writeln!(out, "would remove: {path}")?,
             persist::Outcome::Removed => writeln!(out, "removed: {path}")?,
             persist::Outcome::Missing => writeln!(out, "removed before: {path}")?,
             persist::Outcome::Shared => writeln!(out, "left, since another interface needs it: {path}")?,
@@ -168,7 +169,8 @@ pub fn print_removed(out: &mut Output, removed: &[Removed]) -> io::Result<Outcom
     }
     let kept = removed.iter().filter(|one| one.is_kept()).count();
     if kept > 0 {
-        writeln!(out, "{} not removed, for the reasons above.", plural(kept as u64, "file"))?;
+        let not = if dry_run { "would not be" } else { "not" };
+        writeln!(out, "{} {not} removed, for the reasons above.", plural(kept as u64, "file"))?;
         return Ok(Outcome::Negative);
     }
     Ok(Outcome::Success)

@@ -116,7 +116,7 @@ fn restore_changed(out: &mut Output, state: &StateDir, changed: &[u64], losses: 
     );
     out.paragraph("", &text)?;
     let undone = open(state)?.undo_these(changed, false).map_err(failed)?;
-    print_undone(out, &undone, false)?;
+    print_undone(out, &undone, &Undoing::default())?;
     Ok(Outcome::Negative)
 }
 
@@ -177,19 +177,24 @@ fn is_applicable(remedy: &WordedRemedy<'_>) -> bool {
     remedy.os == "linux" && remedy.commands.iter().any(|command| command.parse::<Setting>().is_ok())
 }
 
-fn plan<'r>(out: &mut Output, findings: &[&'r WordedFinding<'r>]) -> anyhow::Result<Plan<'r>> {
+fn plan<'r>(out: &mut impl Write, findings: &[&'r WordedFinding<'r>]) -> anyhow::Result<Plan<'r>> {
     let mut plan = Plan { settings: Vec::new(), left: Vec::new(), findings: Vec::new() };
     for finding in findings {
         // Of several ways the first that can be undone here; OpenWrt's own settings are what `--persist` writes.
-        let on_linux = || finding.remedies.iter().filter(|remedy| remedy.os == "linux");
+        let on_linux =
+            || finding.remedies.iter().filter(|remedy| remedy.os == "linux" && !remedy.is_question);
         let Some(remedy) = on_linux().find(|remedy| is_applicable(remedy)).or_else(|| on_linux().next())
         else {
             continue;
         };
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
-        let mut own = Vec::new();
+        let (mut own, others) = (Vec::new(), plan.settings.clone());
         for command in remedy.commands {
             match command.parse::<Setting>() {
+                // What another finding sets to another value is set once, as the first of them says.
+                Ok(setting) if others.iter().any(|other| other != &setting && other.replaces(&setting)) => {
+                    writeln!(out, "    (not run, since it is set above: {setting})")?;
+                }
                 Ok(setting) => {
                     writeln!(out, "    {setting}")?;
                     own.push(setting.clone());
@@ -226,14 +231,24 @@ fn confirmed(out: &mut Output, commands: usize, files: usize) -> anyhow::Result<
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
+/// How `--undo` undoes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Undoing {
+    /// Also what somebody else changed since.
+    pub force: bool,
+    /// Shows what would be undone, and changes nothing.
+    pub dry_run: bool,
+}
+
 /// Restores what was changed, and removes what was written. Exit 1 where something is not restored or removed.
-pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
+pub fn undo(out: &mut Output, options: &Undoing, state: &StateDir) -> CommandResult {
     // What is wrong with the files' record keeps no setting from its former value.
-    let removed = persist::undo(out);
-    let restored = restore(out, force, state)?;
+    let removed = persist::undo(out, options.dry_run);
+    let restored = restore(out, options, state)?;
     let removed = removed?;
     match (removed, restored) {
         (None, None) => writeln!(out, "Nothing to restore.")?,
+        _ if options.dry_run => writeln!(out, "Nothing was changed.")?,
         (Some(_), None) => {
             writeln!(out, "What the files have set since the last boot stays until the next.")?;
         }
@@ -244,7 +259,7 @@ pub fn undo(out: &mut Output, force: bool, state: &StateDir) -> CommandResult {
 }
 
 /// `None`: nothing was changed.
-fn restore(out: &mut Output, force: bool, state: &StateDir) -> anyhow::Result<Option<Outcome>> {
+fn restore(out: &mut Output, options: &Undoing, state: &StateDir) -> anyhow::Result<Option<Outcome>> {
     if !state.path().exists() {
         return Ok(None);
     }
@@ -253,21 +268,29 @@ fn restore(out: &mut Output, force: bool, state: &StateDir) -> anyhow::Result<Op
         writeln!(out, "{note}")?;
     }
     // What steering needs is its own: `rxlane steer down` restores it.
-    let undone = opened.undo_by(BY, force).map_err(failed)?;
+    let undone = match options.dry_run {
+        true => opened.undo_preview(BY, options.force),
+        false => opened.undo_by(BY, options.force),
+    };
+    let undone = undone.map_err(failed)?;
     if undone.is_empty() {
         return Ok(None);
     }
-    print_undone(out, &undone, force).map(Some)
+    print_undone(out, &undone, options).map(Some)
 }
 
-fn print_undone(out: &mut Output, undone: &[Undone], force: bool) -> anyhow::Result<Outcome> {
+fn print_undone(out: &mut Output, undone: &[Undone], options: &Undoing) -> anyhow::Result<Outcome> {
     for one in undone {
-        writeln!(out, "{}", printable(&one.to_string()))?;
+        let is_ahead = options.dry_run && matches!(one.outcome, journal::Outcome::Restored);
+        let prefix = if is_ahead { "would run: " } else { "" };
+        writeln!(out, "{prefix}{}", printable(&one.to_string()))?;
     }
     let kept = undone.iter().filter(|one| one.outcome.is_kept()).count();
     if kept > 0 {
-        writeln!(out, "{kept} of {} are not restored, for the reasons above.", undone.len())?;
-        if !force && undone.iter().any(|one| matches!(one.outcome, journal::Outcome::Foreign { .. })) {
+        let are = if options.dry_run { "would not be" } else { "are not" };
+        writeln!(out, "{kept} of {} {are} restored, for the reasons above.", undone.len())?;
+        if !options.force && undone.iter().any(|one| matches!(one.outcome, journal::Outcome::Foreign { .. }))
+        {
             writeln!(out, "--force overwrites what somebody else changed.")?;
         }
         return Ok(Outcome::Negative);
@@ -295,5 +318,47 @@ fn failed(error: Error) -> anyhow::Error {
         }
         _ if is_busy => lacks(format!("{error:#}")),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::prose::worded;
+    use doctor::Case;
+    use host::text::Reader;
+    use std::collections::BTreeSet;
+
+    /// The commands that are run for these findings of a text.
+    fn planned(text: &str, ids: &[&str]) -> Vec<String> {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        let case = Case::new(&snapshot, None, None).expect("a case");
+        let report = doctor::diagnose(&case);
+        let report = worded(&report, false);
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let plan = plan(&mut Vec::new(), &chosen(&report, &ids).expect("found")).expect("a plan");
+        plan.settings.iter().map(Setting::command).collect()
+    }
+
+    const CPUS: &str = "$ cat /proc/interrupts\n            CPU0       CPU1       CPU2       CPU3\n";
+
+    /// Findings on the vectors of one CPU have one plan: each vector is moved once, and each to a CPU of its own.
+    #[test]
+    fn a_vector_is_moved_once() {
+        let others =
+            " 31:   80000000  0  0  0   PCI-MSI  eth0-rx-1\n 33:   85000000  0  0  0   PCI-MSI  eth1-rx-0\n";
+        let first = " 30:   90000000  0  0  0   PCI-MSI  eth0-rx-0\n";
+        let elsewhere = " 32:   0  70000000  0  0   PCI-MSI  eth0-rx-2\n";
+        for (id, more) in [("irq-one-cpu", ""), ("irq-collision", elsewhere)] {
+            let commands = planned(&format!("{CPUS}{first}{others}{more}"), &[id, "cpu-shared"]);
+            let parts = |place: usize| -> BTreeSet<&str> {
+                commands.iter().filter_map(|command| command.split([' ', '/']).nth(place)).collect()
+            };
+            let (cpus, irqs) = (parts(1), parts(6));
+            assert_eq!((cpus.len(), irqs.len()), (commands.len(), commands.len()), "{commands:?}");
+            assert!(commands.len() >= 2 && irqs.contains("33"), "{commands:?}");
+        }
     }
 }

@@ -9,6 +9,9 @@ use std::io::{self, Write};
 /// Commands that are printed without `--verbose`: one for each of many queues is too long, and part of a remedy is none.
 const MOST: usize = 12;
 
+/// What stands before commands that fix nothing.
+pub const QUESTION: &str = "To know more";
+
 /// Prints the commands that fix it; where there are none, in words what does.
 pub fn print(out: &mut Output, remedy: &WordedRemedy<'_>) -> io::Result<()> {
     let commands = remedy.commands;
@@ -18,7 +21,10 @@ pub fn print(out: &mut Output, remedy: &WordedRemedy<'_>) -> io::Result<()> {
         let count = plural(commands.len() as u64, "command");
         paragraph(out, "", &format!("Fix: {} ({count}; --verbose shows them).", remedy.what))?;
     } else {
-        writeln!(out, "Fix:")?;
+        match remedy.is_question {
+            true => paragraph(out, "", &format!("{QUESTION}: {}:", remedy.what))?,
+            false => writeln!(out, "Fix:")?,
+        }
         for command in commands {
             let command = out.styled(BOLD, printable(command));
             writeln!(out, "    {command}")?;

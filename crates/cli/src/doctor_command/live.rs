@@ -5,13 +5,14 @@ use crate::live_sample;
 use crate::output::complain;
 use crate::render::prose::trace::privilege;
 use anyhow::Context;
-use format::one_line;
+use format::{one_line, printable};
 use host::Snapshot;
 use host::live::trace::Tracer;
 use host::live::{self, Options, Progress};
 use host::sample::Limits;
 use host::text::Reader;
 use host::trace::{NotOpened, Obstacle, Trace};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use steer::error::Error;
@@ -77,11 +78,26 @@ fn machine(arguments: &DoctorArguments) -> anyhow::Result<Reader> {
     let mut line = crate::progress::Progress::new();
     live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
         line.show(&words(&progress));
+    })
+    .map_err(|error| match error {
+        live::Error::UnknownInterface { name, known } => no_interface(&name, &known),
+        error => error.into(),
     })?;
     drop(line);
     let mut reader = Reader::new();
     reader.read(NAME, bundle.as_slice()).context("what this machine's tools print")?;
     Ok(reader)
+}
+
+/// That a word is no interface, and what it may have been meant for.
+fn no_interface(word: &str, known: &[String]) -> anyhow::Error {
+    if word.contains('/') || Path::new(word).is_file() {
+        let word = printable(word);
+        return anyhow::anyhow!(
+            "`{word}` is no interface; a pasted text or bundle goes to --from, a capture to --traffic"
+        );
+    }
+    steer::error::unknown(word, known).into()
 }
 
 /// Bytes of a line that a reader of bundles takes for sure.

@@ -80,8 +80,9 @@ pub struct DoctorArguments {
     /// makes it again. The machine is read once more after --apply, and findings that are still there are left out. The files are shown before.
     #[arg(long, conflicts_with_all = ["json", "html", "undo"])]
     persist: bool,
-    /// With --apply: show the commands, and with --persist the files, and change nothing. With --from: the files for that system.
-    #[arg(long, conflicts_with_all = ["json", "html", "undo"])]
+    /// With --apply: show the commands, and with --persist the files, and change nothing. With --undo: show what it would
+    /// restore and remove, and change nothing. With --from: the files for that system.
+    #[arg(long, conflicts_with_all = ["json", "html"])]
     dry_run: bool,
     /// Restore what --apply changed, and remove what --persist wrote.
     #[arg(long, conflicts_with_all = ["interface", "from", "traffic", "json", "html"])]
@@ -99,7 +100,8 @@ impl DoctorArguments {
             return explain(out, id);
         }
         if self.undo {
-            return apply::undo(out, self.force, &self.state.folder());
+            let options = apply::Undoing { force: self.force, dry_run: self.dry_run };
+            return apply::undo(out, &options, &self.state.folder());
         }
         self.check_persist()?;
         let page_file = match &self.html {
@@ -146,7 +148,9 @@ impl DoctorArguments {
                 bail!("--persist with --from writes nothing: add --dry-run, which prints the files")
             }
             (None, true, true, _) => bail!("--persist writes what helped: it goes with --apply"),
-            (None, _, false, true) => bail!("--dry-run goes with --apply, or with --from and --persist"),
+            (None, _, false, true) => {
+                bail!("--dry-run goes with --apply or --undo, or with --from and --persist")
+            }
             _ => Ok(()),
         }
     }
@@ -190,7 +194,7 @@ impl DoctorArguments {
                 "`{requested}`: the text names no interface at all; leave the name out to judge what is there"
             );
         }
-        bail!("`{requested}`: no such interface in the text; it names {}", known.join(", "))
+        bail!("`{requested}`: no such interface in the text; it names {}", printable(&known.join(", ")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page that `rxlane doctor --html FILE` writes: verdict, findings, queues × CPUs.
 
 use super::remedies::{self, Rendered};
-use super::text::{steering, system, way_down, yes_or_no};
+use super::text::{label, steering, system, way_down, yes_or_no};
 use crate::page::figures::duration;
 use crate::page::table::{figures, first, inline_bar, table, words};
 use crate::page::{self, prose};
@@ -112,7 +112,7 @@ fn finding_section(finding: &WordedFinding<'_>, remedies: &[Rendered<'_>]) -> Ma
 fn remedy_block(remedy: &WordedRemedy<'_>) -> Markup {
     html! {
         div.remedy {
-            h3 { (system(remedy.os)) ": " (printable_up_to(&remedy.what, 300)) }
+            h3 { (label(remedy)) ": " (printable_up_to(&remedy.what, 300)) }
             @if !remedy.commands.is_empty() {
                 pre { @for command in remedy.commands { (printable_up_to(command, 1000)) "\n" } }
             }

@@ -3,7 +3,7 @@
 use super::apply::chosen;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::persisted::{print_machine, print_plan};
-use crate::render::prose::Worded;
+use crate::render::prose::{Worded, WordedRemedy};
 use ::persist::machine::{OpenWrt, openwrt_release};
 use ::persist::{Excluded, Lasting, Machine, Origin, Plan, Reason, Vector};
 use format::printable;
@@ -18,18 +18,18 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
         Origin { written_by: "rxlane doctor --from FILE --persist --dry-run".to_owned(), removed_by: None };
     let mut commands: Vec<String> = Vec::new();
     for finding in chosen(report, &[])? {
-        let Some(remedy) = finding.remedies.iter().find(|remedy| remedy.os == system.name()) else {
-            continue;
-        };
+        let is_own = |remedy: &&WordedRemedy<'_>| remedy.os == system.name() && !remedy.is_question;
+        let Some(remedy) = finding.remedies.iter().find(is_own) else { continue };
         if remedy.commands.iter().all(|command| is_diagnosis(command)) {
             continue;
         }
+        let before = commands.clone();
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
         if let Some(caution) = &remedy.caution {
             out.paragraph("", caution)?;
         }
         for command in remedy.commands.iter().filter(|command| !is_diagnosis(command)) {
-            if !commands.contains(command) && !is_moved_already(command, &commands) {
+            if !commands.contains(command) && !is_set_already(command, &before) {
                 commands.push(command.clone());
             }
         }
@@ -56,16 +56,14 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
 
 /// Whether a command finds something out and sets nothing.
 fn is_diagnosis(command: &str) -> bool {
-    ["perf record ", "perf report ", "rxlane steer check "].iter().any(|one| command.starts_with(one))
+    command.starts_with("rxlane steer check ")
 }
 
-/// Whether it is the affinity of a vector that has one before: the graver finding's holds.
-fn is_moved_already(command: &str, before: &[String]) -> bool {
-    let vector = |command: &str| match command.parse::<Setting>() {
-        Ok(Setting::IrqAffinity { irq, .. }) => Some(irq),
-        _ => None,
-    };
-    vector(command).is_some_and(|irq| before.iter().any(|other| vector(other) == Some(irq)))
+/// Whether a finding before sets the same, as two do with a vector: the graver finding's value holds.
+fn is_set_already(command: &str, before: &[String]) -> bool {
+    let Ok(setting) = command.parse::<Setting>() else { return false };
+    let mut before = before.iter().filter_map(|other| other.parse::<Setting>().ok());
+    before.any(|other| setting.replaces(&other))
 }
 
 fn linux(commands: &[String], snapshot: &Snapshot, origin: &Origin) -> (Machine, Plan) {

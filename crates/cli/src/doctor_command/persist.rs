@@ -177,8 +177,10 @@ pub fn write(
     Ok(if left_out.is_empty() { Outcome::Success } else { Outcome::Negative })
 }
 
-/// Removes what was written. `None`: nothing was.
-pub fn undo(out: &mut Output) -> anyhow::Result<Option<Outcome>> {
-    let removed = store().remove(OWNER).map_err(lacks)?;
-    if removed.is_empty() { Ok(None) } else { Ok(Some(print_removed(out, &removed)?)) }
+/// Removes what was written, or shows what that would be. `None`: nothing was written.
+pub fn undo(out: &mut Output, dry_run: bool) -> anyhow::Result<Option<Outcome>> {
+    let store = store();
+    let removed = if dry_run { store.removal_preview(OWNER) } else { store.remove(OWNER) };
+    let removed = removed.map_err(lacks)?;
+    if removed.is_empty() { Ok(None) } else { Ok(Some(print_removed(out, &removed, dry_run)?)) }
 }

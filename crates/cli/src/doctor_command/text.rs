@@ -1,9 +1,10 @@
 //! A diagnosis as text. Without `--verbose`: the verdict in a sentence, the fix as commands, three lines of evidence.
 //! With it: every finding, then queues × CPUs and what could not be read.
 
+use super::fix::{self, QUESTION};
 use super::remedies::{self, Rendered};
 use crate::output::{BAD, BOLD, GOOD, Output, POOR, QUIET};
-use crate::render::prose::{Worded, WordedFinding};
+use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use doctor::finding::{Certainty, Evidence, Severity};
 use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
@@ -37,7 +38,7 @@ pub fn summary(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
             paragraph(out, "", &the_same_for(others))?;
         }
         if let Some(Rendered::Whole(remedy)) = remedies.iter().find(|one| matches!(one, Rendered::Whole(_))) {
-            super::fix::print(out, remedy)?;
+            fix::print(out, remedy)?;
         }
         evidence(out, finding, "", FEW)?;
     } else if report.verdict == Verdict::Unknown
@@ -204,7 +205,7 @@ fn print_remedy(out: &mut Output, remedy: Rendered<'_>) -> io::Result<()> {
         Rendered::Whole(remedy) => remedy,
         Rendered::As { os, id } => return paragraph(out, "  ", &format!("{}: as under {id}", system(os))),
     };
-    paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
+    paragraph(out, "  ", &format!("{}: {}", label(remedy), remedy.what))?;
     for command in remedy.commands {
         let command = out.styled(BOLD, printable(command));
         writeln!(out, "      {command}")?;
@@ -228,6 +229,11 @@ fn place(from: &str, width: usize) -> String {
         }
         _ => shortened(from, width),
     }
+}
+
+/// What stands before a remedy: its system, or that it is a question.
+pub fn label<'r>(remedy: &WordedRemedy<'r>) -> &'r str {
+    if remedy.is_question { QUESTION } else { system(remedy.os) }
 }
 
 pub fn system(os: &str) -> &str {

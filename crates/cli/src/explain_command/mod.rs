@@ -199,8 +199,7 @@ fn open(path: &Path) -> anyhow::Result<Capture> {
     }
     if !path.exists() && path.components().count() == 1 {
         let name = printable(&path.display().to_string());
-        let names = live::interfaces().join(", ");
-        bail!("{name} is neither a capture here nor an interface; there are the interfaces {names}");
+        bail!("there is no file {name} here, and {}", steer::error::unknown(&name, &live::interfaces()));
     }
     Ok(Capture::open(path)?)
 }

@@ -66,6 +66,9 @@ pub struct WordedRemedy<'r> {
     pub commands: &'r [String],
     /// What to expect.
     pub expected: String,
+    /// Whether the commands change nothing, and only show what the fix depends on.
+    #[serde(skip)]
+    pub is_question: bool,
     /// What to know before the commands run, where it is short; `expected` has it, too.
     #[serde(skip)]
     pub caution: Option<String>,
@@ -118,7 +121,16 @@ fn worded_remedy<'r>(finding: &Finding, remedy: &'r Remedy) -> WordedRemedy<'r> 
         _ => {}
     }
     let caution = remedies::caution(finding, remedy);
-    WordedRemedy { os: remedy.os.name(), what, commands: &remedy.commands, expected, caution, modelled }
+    let is_question = remedy.effect == doctor::facts::Effect::FindLock;
+    WordedRemedy {
+        os: remedy.os.name(),
+        what,
+        commands: &remedy.commands,
+        expected,
+        is_question,
+        caution,
+        modelled,
+    }
 }
 
 fn worded_model(model: &Model) -> Option<WordedModel> {

@@ -88,5 +88,5 @@ pub fn print_undone(out: &mut Output, removed: &[Removed]) -> io::Result<Outcome
     if removed.is_empty() {
         writeln!(out, "Nothing was made persistent.")?;
     }
-    print_removed(out, removed)
+    print_removed(out, removed, false)
 }

@@ -85,6 +85,9 @@ fn what_is_applied_is_undone() {
     let report = diagnosed(&machine, LOAD, &[]);
     assert_eq!(finding(&report, "rps-off"), None, "{report:#}");
 
+    let after = machine.state();
+    machine.run(&["--undo", "--dry-run"]).ends(0).says("would run: echo ").says("Nothing was changed.");
+    assert_eq!(machine.state(), after);
     machine.run(&["--undo"]).ends(0);
     assert_eq!(machine.state(), before);
     let report = diagnosed(&machine, LOAD, &[]);

@@ -26,11 +26,15 @@ fn frames() -> Vec<Vec<u8>> {
     (0..FRAMES).map(|_| traffic.next_frame().bytes.to_vec()).collect()
 }
 
-/// Packet sockets of the namespace: whether there is one, and bytes that wait in them (column `Rmem`).
+/// Packet sockets of the namespace that are bound (column `R`): whether there is one, and bytes that wait in them (`Rmem`).
 fn waiting(namespace: &Namespace) -> Option<u64> {
     let sockets = namespace.run("cat", &["/proc/net/packet"]).expect("the list");
-    let rows = sockets.lines().skip(1).filter_map(|row| row.split_whitespace().nth(6)?.parse::<u64>().ok());
-    rows.reduce(|sum, bytes| sum + bytes)
+    let bytes = |row: &str| {
+        let mut words = row.split_whitespace().skip(5);
+        words.next().filter(|bound| *bound == "1")?;
+        words.next()?.parse::<u64>().ok()
+    };
+    sockets.lines().skip(1).filter_map(bytes).reduce(|sum, bytes| sum + bytes)
 }
 
 /// `explain` with these arguments while the frames arrive.
@@ -98,7 +102,8 @@ fn what_is_no_sample_says_why_and_the_way_out() {
         ("in0", 2, "in0 is a file and an interface: ./in0 is the file, --interface in0 the interface"),
         ("./in0", 2, "neither pcap nor pcapng"),
         ("--interface in0 --seconds 0.1", 1, "in0 received no frame in 0.1 s."),
-        ("nothing0", 2, "neither a capture here nor an interface; there are the interfaces in0, lo, out0"),
+        ("nothing0", 2, "there is no file nothing0 here, and there is no interface `nothing0`"),
+        ("ut0", 2, "near it are out0"),
         ("out0 lo", 2, "out0 is an interface, and a sample is explained alone: rxlane explain out0"),
         ("./in0 --seconds 1", 2, "limit the sample of an interface; files are read whole"),
     ] {

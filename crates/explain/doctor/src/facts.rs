@@ -38,6 +38,7 @@ pub enum Fact {
     HalfDuplex { mbps: u32 },
     SlowLink { mbps: u32, device: u32 },
     SlowLinkCause(LinkCause),
+    LinkWentDown { times: u64 },
     // frame-oversize
     TooLong(Loss),
     TooLongUnknown,

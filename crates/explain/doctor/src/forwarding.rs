@@ -5,7 +5,7 @@ use crate::case::kind;
 use crate::stacked::{self, is_ppp};
 use format::quoted;
 use host::{Interface, Kind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether packets are forwarded; `None` where nothing says.
 pub(crate) fn forwards(case: &Case<'_>) -> Option<bool> {
@@ -143,9 +143,54 @@ pub(crate) fn is_port(case: &Case<'_>, interface: &Interface) -> bool {
     is_such && !interface.name.is_empty() && !NOT_PORTS.contains(&digits) && !has_switch_ports()
 }
 
+/// The interfaces by which packets may be forwarded, as far as the text shows: those with an address, or that carry PPPoE, and what is
+/// below them (VLANs, the ports of a bridge). The ends of containers are none: they come and go, and no flowtable follows them.
+fn may_forward<'c>(case: &Case<'c>) -> BTreeSet<&'c str> {
+    let snapshot = case.snapshot();
+    let mut ports: BTreeMap<&str, Vec<&Interface>> = BTreeMap::new();
+    for port in &snapshot.interfaces {
+        if let Some(master) = &port.master {
+            ports.entry(master.value.as_str()).or_default().push(port);
+        }
+    }
+    let of_containers: BTreeSet<&str> =
+        ports.keys().copied().filter(|bridge| has_containers_only(case, bridge)).collect();
+    let is_of_container = |one: &Interface| {
+        let master = one.master.as_ref().map_or("", |master| master.value.as_str());
+        of_containers.contains(master) || of_containers.contains(one.name.as_str())
+    };
+    // A session of which nobody knows where it runs may run anywhere.
+    let has_stray =
+        snapshot.interfaces.iter().any(|one| is_ppp(one) && stacked::parent_of(case, one).is_none());
+    let may =
+        |one: &&Interface| has_stray || is_ppp(one) || one.addressed.as_ref().is_none_or(|known| known.value);
+    let mut open: Vec<&Interface> = snapshot.interfaces.iter().filter(may).collect();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    while let Some(one) = open.pop() {
+        if !is_of_container(one) && names.insert(&one.name) {
+            open.extend(stacked::parent_of(case, one).and_then(|below| snapshot.interface(below)));
+            open.extend(ports.get(one.name.as_str()).into_iter().flatten());
+        }
+    }
+    names
+}
+
+/// Whether it is a bridge of containers (`docker0`): every port is the end of a veth pair.
+pub(crate) fn has_containers_only(case: &Case<'_>, bridge: &str) -> bool {
+    let is_of = |one: &&Interface| one.master.as_ref().is_some_and(|master| master.value == bridge);
+    let mut ports = case.snapshot().interfaces.iter().filter(is_of).peekable();
+    // `ip link` without `-d` shows no kind.
+    let is_end = |one: &Interface| match kind(one) {
+        None => one.name.starts_with("veth"),
+        known => known == Some(&Kind::Veth),
+    };
+    ports.peek().is_some() && ports.all(is_end)
+}
+
 /// The devices that a flowtable has to name on this machine, as far as the text shows them.
 pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
     let interfaces = &case.snapshot().interfaces;
+    let forwarding = may_forward(case);
     let lookup = Lookup::of(case).unwrap_or(Lookup::Physical);
     if lookup == Lookup::Top {
         let stands_on = |name: &str| {
@@ -155,13 +200,17 @@ pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
             let is_routable = is_port(case, one)
                 || is_ppp(one)
                 || matches!(kind(one), Some(Kind::Vlan { .. } | Kind::Bridge { .. }));
-            is_routable && one.master.is_none() && !stands_on(&one.name) && may_work(one)
+            is_routable
+                && one.master.is_none()
+                && !stands_on(&one.name)
+                && may_work(one)
+                && forwarding.contains(one.name.as_str())
         };
         return interfaces.iter().filter(is_top).map(|one| one.name.clone()).collect();
     }
     let mut names: BTreeSet<String> = interfaces
         .iter()
-        .filter(|one| is_port(case, one) && may_work(one))
+        .filter(|one| is_port(case, one) && may_work(one) && forwarding.contains(one.name.as_str()))
         .map(|one| one.name.clone())
         .collect();
     if lookup == Lookup::MissesPppoe {

@@ -5,6 +5,7 @@ use crate::cores::Cores;
 use crate::facts::Effect;
 use crate::finding::{Finding, Remedy};
 use crate::rules::sharing::{self, Source};
+use crate::vectors::Vector;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -64,7 +65,13 @@ impl Placement {
     }
 
     fn moves(&self, source: &Source<'_>) -> bool {
-        self.moves.iter().any(|(vector, _)| *vector == source.vector.interrupt.vector)
+        self.cpu_of(&source.vector).is_some()
+    }
+
+    /// The CPU that a vector gets; `None`: it stays where it is.
+    pub fn cpu_of(&self, vector: &Vector<'_>) -> Option<u32> {
+        let is_it = |moved: &&(String, u32)| moved.0 == vector.interrupt.vector;
+        self.moves.iter().find(is_it).map(|(_, cpu)| *cpu)
     }
 
     /// The CPUs that get a vector.

@@ -210,6 +210,8 @@ pub struct Interface {
     pub mtu_most: Option<Fact<u32>>,
     /// Whether it is administratively up.
     pub up: Option<Observed<bool>>,
+    /// Whether it has an IP address with more than the link's scope.
+    pub addressed: Option<Fact<bool>>,
     pub link: Link,
     /// Queues with vectors.
     pub channels: Channels,
@@ -248,6 +250,7 @@ impl Interface {
             mtu: None,
             mtu_most: None,
             up: None,
+            addressed: None,
             link: Link::default(),
             channels: Channels::default(),
             rings: Rings::default(),
@@ -262,6 +265,14 @@ impl Interface {
             steering: None,
             virtual_functions: None,
             seen,
+        }
+    }
+
+    /// Of a listing that shows addresses: whether it shows one of this interface, in this line.
+    pub(crate) fn note_address(&mut self, line: Option<&Quote>) {
+        if self.addressed.as_ref().is_none_or(|known| !known.value) {
+            let quote = line.unwrap_or(&self.seen).clone();
+            self.addressed = Some(Fact::new(line.is_some(), quote));
         }
     }
 

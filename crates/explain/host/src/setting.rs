@@ -175,6 +175,30 @@ impl Setting {
         setting
     }
 
+    /// Whether both set the same value, so that the later one takes the place of the other.
+    pub fn replaces(&self, other: &Setting) -> bool {
+        use Setting::{
+            Channels, Coalesce, Feature, HashFields, IrqAffinity, Mtu, RetaDefault, RetaEqual, RetaWeights,
+            Ring, Rps, Sysctl,
+        };
+        let is_reta =
+            |setting: &Setting| matches!(setting, RetaEqual { .. } | RetaWeights { .. } | RetaDefault { .. });
+        if self.interface() != other.interface() {
+            return false;
+        }
+        match (self, other) {
+            (HashFields { flow, .. }, HashFields { flow: of, .. }) => flow == of,
+            (Channels { kind, .. }, Channels { kind: of, .. }) => kind == of,
+            (Ring { .. }, Ring { .. }) | (Mtu { .. }, Mtu { .. }) => true,
+            (Coalesce { name, .. }, Coalesce { name: of, .. })
+            | (Feature { name, .. }, Feature { name: of, .. }) => name == of,
+            (Rps { queue, .. }, Rps { queue: of, .. }) => queue == of,
+            (Sysctl { name, .. }, Sysctl { name: of, .. }) => name == of,
+            (IrqAffinity { irq, .. }, IrqAffinity { irq: of, .. }) => irq == of,
+            (one, other) => is_reta(one) && is_reta(other),
+        }
+    }
+
     /// The setting that makes a RETA as it is, for a device with so many receive rings. `None` where no `ethtool -X`
     /// command does: it writes queues in turn, or in blocks of ascending queues.
     pub fn reta(interface: &InterfaceName, rings: u32, table: &IndirectionTable) -> Option<Setting> {

@@ -31,28 +31,9 @@ impl Lasting {
 
     /// Whether both set the same value, so that the later one takes the place of the other.
     pub fn replaces(&self, other: &Lasting) -> bool {
-        use Setting::{
-            Channels, Coalesce, Feature, HashFields, IrqAffinity, Mtu, RetaDefault, RetaEqual, RetaWeights,
-            Ring, Rps, Sysctl,
-        };
-        let is_reta =
-            |setting: &Setting| matches!(setting, RetaEqual { .. } | RetaWeights { .. } | RetaDefault { .. });
-        if self.setting.interface() != other.setting.interface() {
-            return false;
-        }
-        match (&self.setting, &other.setting) {
-            (HashFields { flow, .. }, HashFields { flow: of, .. }) => flow == of,
-            (Channels { kind, .. }, Channels { kind: of, .. }) => kind == of,
-            (Ring { .. }, Ring { .. }) | (Mtu { .. }, Mtu { .. }) => true,
-            (Coalesce { name, .. }, Coalesce { name: of, .. }) => name == of,
-            (Feature { name, .. }, Feature { name: of, .. }) => name == of,
-            (Rps { queue, .. }, Rps { queue: of, .. }) => queue == of,
-            (Sysctl { name, .. }, Sysctl { name: of, .. }) => name == of,
-            (IrqAffinity { irq, .. }, IrqAffinity { irq: of, .. }) => match (&self.vector, &other.vector) {
-                (Some(vector), Some(of)) => vector == of,
-                _ => irq == of,
-            },
-            (one, other) => is_reta(one) && is_reta(other),
+        match (&self.vector, &other.vector) {
+            (Some(vector), Some(of)) => vector == of,
+            _ => self.setting.replaces(&other.setting),
         }
     }
 

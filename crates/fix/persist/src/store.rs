@@ -365,6 +365,22 @@ impl Store {
         Ok(all)
     }
 
+    /// What [`Store::remove`] would come to, which changes nothing: [`Outcome::Removed`] is what it would remove.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Record`].
+    pub fn removal_preview(&self, owner: &str) -> Result<Vec<Removed>, Error> {
+        let record = self.record(owner)?.unwrap_or_default();
+        let others = self.others(owner)?;
+        let removed = |written: &Written| {
+            let is_shared = is_shared(&others, &written.path);
+            let outcome = if is_shared { Outcome::Shared } else { removal(written) };
+            Removed { path: written.path.clone(), outcome }
+        };
+        Ok(record.files.iter().rev().map(removed).collect())
+    }
+
     /// Removes what a killed process left of a record, and the folders where nothing is recorded any more.
     fn tidy(&self, owner: &str, lock: Lock) {
         drop(Replacement::create(&self.path(owner), 0o600));
@@ -461,18 +477,26 @@ fn write(file: &File) -> Result<(), Error> {
     written.map_err(Error::file("write", path))
 }
 
-fn remove(written: &Written) -> Removed {
-    let Written { path, contents } = written;
-    let outcome = match found(path) {
+/// What removing a file comes to, if it can be removed where it is to be.
+fn removal(Written { path, contents }: &Written) -> Outcome {
+    match found(path) {
         Ok(Found::Saved(present)) if !contents.contains(&present) => Outcome::Changed,
         Ok(Found::Other) => Outcome::Changed,
         Ok(Found::Nothing) => Outcome::Missing,
-        Ok(Found::Saved(_)) => match fs::remove_file(path) {
+        Ok(Found::Saved(_)) => Outcome::Removed,
+        Err(Error::File { source, .. }) => Outcome::Failed(source),
+        Err(error) => Outcome::Failed(io::Error::other(error)),
+    }
+}
+
+fn remove(written: &Written) -> Removed {
+    let path = &written.path;
+    let outcome = match removal(written) {
+        Outcome::Removed => match fs::remove_file(path) {
             Ok(()) => Outcome::Removed,
             Err(error) => Outcome::Failed(error),
         },
-        Err(Error::File { source, .. }) => Outcome::Failed(source),
-        Err(error) => Outcome::Failed(io::Error::other(error)),
+        kept => kept,
     };
     if path.parent().is_some_and(Path::exists) {
         // A process that was killed while it wrote has left a part, which the next replacement removes.

@@ -90,6 +90,9 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 LinkCause::Any => "The cable, a forced setting, or the other end is the cause.",
             }
         ),
+        Fact::LinkWentDown { times } => {
+            format!("It went down {times} times in the kernel log, as with a damaged cable or connector.")
+        }
 
         Fact::TooLong(lost) => {
             format!("{}: frames longer than the device accepts were dropped.", loss_sentence(lost))

@@ -258,7 +258,9 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             );
         }
         Effect::FindLock => (
-            "see which lock it is: who calls the functions that wait for it".into(),
+            "a call graph, in which the callers of these functions show which lock it is (`rxlane doctor --trace` takes one itself, on the \
+             machine)"
+                .into(),
             "Unknown before the lock is known.",
         ),
         Effect::LessContention { lock } => (

@@ -9,6 +9,9 @@ use host::{Counter, Delta};
 /// Part of the frames from which what an allowance cost is felt.
 const FELT: f64 = 0.001;
 
+/// Packets since the start from which it may have been felt at times: what bursts lost is little of all frames.
+const MANY: u64 = 1_000_000;
+
 /// Connections, or queries of link-local services, that failed since the start, from which it is more than one burst.
 const SEVERAL: u64 = 100;
 
@@ -50,7 +53,16 @@ impl<'c> Exceeded<'c> {
                 self.of_received(device).is_none_or(|share| share >= FELT)
             }
         };
-        if is_felt { Severity::Warning } else { Severity::Info }
+        if is_felt || self.is_possible(device) { Severity::Warning } else { Severity::Info }
+    }
+
+    /// Whether it may have been felt for a time, and nothing says when.
+    fn is_possible(&self, device: &Device<'_>) -> bool {
+        let is_of_packets = matches!(self.of, Allowed::Received | Allowed::Sent | Allowed::Both);
+        is_of_packets
+            && self.since == Since::Start
+            && self.count >= MANY
+            && self.of_received(device).is_some_and(|share| share < FELT)
     }
 
     fn fact(&self, device: &Device<'_>) -> Fact {
@@ -94,5 +106,6 @@ pub(super) fn exceeded(device: &Device<'_>) -> Judgement {
         .says(others.iter().map(|one| one.fact(device)))
         .quotes(all.iter().map(|one| one.counter.quote()))
         .fix([Remedy::linux(Effect::LargerInstance, [""; 0])])
+        .possible_if(first.is_possible(device))
         .into()
 }

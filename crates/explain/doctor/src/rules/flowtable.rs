@@ -245,6 +245,9 @@ fn bridge(case: &Case<'_>, flowtable: &Flowtable, bridge: &Interface, missing: &
     const RADIOS: [&str; 4] = ["wlan", "phy", "ath", "ra"];
     let is_radio = |one: &Interface| RADIOS.iter().any(|radio| one.name.starts_with(radio));
     let is_of = |one: &&Interface| one.master.as_ref().is_some_and(|master| master.value == bridge.name);
+    if forwarding::has_containers_only(case, &bridge.name) {
+        return;
+    }
     let ports = case.snapshot().interfaces.iter().filter(is_of);
     let ports: Vec<&Interface> = ports.filter(|one| forwarding::may_work(one) && !is_radio(one)).collect();
     let names = |name: &String| flowtable.devices.contains(name);

@@ -1,9 +1,11 @@
 //! Which CPUs serve a device's receive vectors: `irq-one-cpu`, `irq-collision`, `irq-floating`.
 
+use crate::Case;
 use crate::case::since;
 use crate::device::Device;
 use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
+use crate::placement::Placement;
 use crate::rule::Judgement;
 use crate::vectors::{self, Vector};
 use crate::{fixed, load, modelled};
@@ -67,7 +69,7 @@ fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load);
-    let commands = vectors::one_each(device.case, vectors, &in_order(device, cpu));
+    let commands = moves(device.case, vectors, &in_order(device, cpu), true);
     if commands.is_empty() {
         return finding.fix(fixed::instead_of_affinity(device.case, &vectors.iter().collect::<Vec<_>>()));
     }
@@ -117,8 +119,7 @@ pub(super) fn collision(device: &Device<'_>) -> Judgement {
     let is_now = together.iter().all(|vector| vector.basis != Basis::SinceStart);
     let severity = load.severity(if is_now { Severity::Warning } else { Severity::Info });
     let names = together.iter().map(|vector| vector.interrupt.action.clone()).collect();
-    let moved = together.iter().skip(1).take(free.len()).copied();
-    let commands = vectors::one_each(device.case, moved, &free);
+    let commands = moves(device.case, together.iter().skip(1).copied(), &free, false);
     let remedies = match commands.is_empty() {
         false => vec![Remedy::linux(Effect::FreeCpuEach, commands)],
         true => fixed::instead_of_affinity(device.case, together),
@@ -128,6 +129,25 @@ pub(super) fn collision(device: &Device<'_>) -> Judgement {
         .load(&load)
         .fix(remedies)
         .into()
+}
+
+/// Commands that give each of these vectors a CPU, in turn. One that the plan of the machine moves goes where that says, and others
+/// to CPUs that it leaves free, where there are any.
+fn moves<'v>(
+    case: &Case<'_>,
+    vectors: impl IntoIterator<Item = &'v Vector<'v>>,
+    cpus: &[u32],
+    repeat: bool,
+) -> Vec<String> {
+    let placement = Placement::of(case);
+    let taken: BTreeSet<u32> = placement.cpus().collect();
+    let open: Vec<u32> = cpus.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+    let open = if open.is_empty() { cpus } else { &open };
+    let mut open = open.iter().copied().cycle().take(if repeat { usize::MAX } else { open.len() });
+    let movable = vectors.into_iter().filter(|vector| !vector.is_fixed(case));
+    let placed =
+        movable.filter_map(|vector| Some((vector, placement.cpu_of(vector).or_else(|| open.next())?)));
+    placed.flat_map(|(vector, cpu)| vectors::one_each(case, [vector], &[cpu])).collect()
 }
 
 /// CPUs of the same NUMA node, or of the machine where nodes are not known, that serve no busy vector of any

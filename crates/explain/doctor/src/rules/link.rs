@@ -6,7 +6,8 @@ use crate::facts::{Effect, Fact, LinkCause};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
 use host::setting::quoted;
-use host::{Counter, Delta, Fact as Read, LogLine, LogTopic, System};
+use host::{Counter, Delta, Fact as Read, LogLine, LogTopic, Quote, System};
+use nic::{Profile, schema};
 
 /// Mbit/s from which a slower link than the card's best is likely what was bought.
 const USUAL: u32 = 1000;
@@ -27,22 +28,45 @@ pub(super) fn speed(device: &Device<'_>) -> Judgement {
         return Judgement::DoesNotApply;
     }
     let mbps = *speed.get();
-    let mut findings = Vec::new();
     if let Some(duplex) = link.full_duplex.as_ref().filter(|full| !*full.get()) {
         let finding =
             found(Severity::Warning, Fact::HalfDuplex { mbps }).quotes([duplex.quote(), speed.quote()]);
-        findings.push(finding.fix([negotiate(device)]));
+        return with_downs(device, finding).fix([negotiate(device)]).into();
     }
-    if let Some(most) = link.supported.as_ref().filter(|most| most.value > mbps)
-        && let Some((severity, cause)) = cause(mbps, link.partner.as_ref())
-    {
-        let finding = found(severity, Fact::SlowLink { mbps, device: most.value })
-            .says([Fact::SlowLinkCause(cause)])
-            .quotes([speed.quote(), &most.quote])
-            .quotes(link.partner.as_ref().map(|partner| &partner.quote));
-        findings.push(finding.fix((severity == Severity::Warning).then(|| negotiate(device))));
-    }
-    Judgement::of(findings, Vec::new())
+    let Some((most, quote)) = fastest(device).filter(|(most, _)| *most > mbps) else {
+        return Judgement::Clear;
+    };
+    let Some((severity, cause)) = cause(mbps, link.partner.as_ref()) else { return Judgement::Clear };
+    let finding = found(severity, Fact::SlowLink { mbps, device: most })
+        .says([Fact::SlowLinkCause(cause)])
+        .quotes([speed.quote()])
+        .quotes(quote)
+        .quotes(link.partner.as_ref().map(|partner| &partner.quote));
+    with_downs(device, finding).fix((severity == Severity::Warning).then(|| negotiate(device))).into()
+}
+
+/// The fastest link of the device, Mbit/s: as the text shows it, or else as its profile says.
+fn fastest<'c>(device: &Device<'c>) -> Option<(u32, Option<&'c Quote>)> {
+    let by_profile = || {
+        let speeds = |profile: &'c Profile| profile.ints(schema::SPEEDS)?.iter().max().copied();
+        u32::try_from(device.case.agreed(device, speeds)?).ok()
+    };
+    let shown = device.interface.link.supported.as_ref();
+    shown.map(|most| (most.value, Some(&most.quote))).or_else(|| Some((by_profile()?, None)))
+}
+
+/// Times that a link went down from which it is a sign of a bad cable or port: each restart of the interface is one, too.
+const DOWNS: u64 = 5;
+
+fn with_downs(device: &Device<'_>, finding: Finding) -> Finding {
+    let mut log = device.case.snapshot().log.iter();
+    let is_it = |line: &&LogLine| {
+        line.topic == LogTopic::LinkDown && line.interface.as_deref() == Some(device.name.as_str())
+    };
+    let downs = log.find(is_it).filter(|line| line.times >= DOWNS);
+    finding
+        .says(downs.map(|line| Fact::LinkWentDown { times: line.times }))
+        .quotes(downs.map(|line| &line.quote))
 }
 
 /// Why a link is slower than the device, and how grave that is; `None` where it is likely what was bought.

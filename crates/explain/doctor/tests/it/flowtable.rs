@@ -154,6 +154,75 @@ fn devices_are_those_at_which_the_kernel_looks() {
     ]);
 }
 
+/// Ports without an address, by which nothing is routed, and containers, whose interfaces come and go.
+#[test]
+fn a_flowtable_names_ports_that_forward() {
+    let one = |number: u32, name: &str, more: &str, lines: &str| {
+        format!(
+            "{number}: {name}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq{more} state UP group default qlen 1000\n    \
+             link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n{lines}"
+        )
+    };
+    let address = |name: &str| format!("    inet 192.0.2.{}/24 scope global {name}\n", name.len());
+    let local = "    inet6 fe80::1/64 scope link \n";
+    let links = |command: &str, lines: &dyn Fn(&str) -> String| {
+        let mut text = format!("$ uname -sr\nLinux 6.12.9\n$ {command}\n");
+        for (number, name, more) in [
+            (2, "enp1s0", ""),
+            (3, "enp2s0", " master br0"),
+            (4, "enp3s0", ""),
+            (5, "br0", ""),
+            (6, "docker0", ""),
+            (7, "veth1a2b3c4@if2", " master docker0"),
+        ] {
+            let mut all = lines(name);
+            all += match name {
+                "br0" | "docker0" => "    bridge forward_delay 1500 \n",
+                "veth1a2b3c4@if2" => "    veth \n",
+                _ => "",
+            };
+            text += &one(number, name, more, &all);
+        }
+        text
+    };
+    let none = |_: &str| String::new();
+    let of_routers = |name: &str| match name {
+        "enp1s0" | "br0" | "docker0" => address(name),
+        _ => local.to_owned(),
+    };
+    let session = "8: ppp0: <POINTOPOINT,UP,LOWER_UP> mtu 1492 state UNKNOWN\n    link/ppp \n    inet 203.0.113.9 peer 203.0.113.1/32 scope global ppp0\n";
+    let carrier =
+        "$ cat /proc/net/pppoe\nId       Address              Device\n00000100 02:00:00:00:00:09    enp3s0\n";
+    let named = |text: &str| format!("{ROUTER}{text}{NONE}{FULL}");
+    all_answer(&[
+        (&named(&links("ip -d link", &none)), OFF, LIMITS, &["devices = { enp1s0, enp2s0, enp3s0 }"]),
+        (&named(&links("ip -d addr", &of_routers)), OFF, LIMITS, &["devices = { enp1s0, enp2s0 }"]),
+        (
+            &named(
+                &links("ip addr", &of_routers)
+                    .replace("    veth \n", "")
+                    .replace("    bridge forward_delay 1500 \n", ""),
+            ),
+            OFF,
+            LIMITS,
+            &["devices = { enp1s0, enp2s0 }"],
+        ),
+        // What carries a session has no address of its own, and any port may where nobody knows which.
+        (
+            &named(&format!("{}{session}{carrier}", links("ip -d addr", &of_routers))),
+            OFF,
+            LIMITS,
+            &["devices = { enp1s0, enp2s0, enp3s0 }"],
+        ),
+        (
+            &named(&format!("{}{session}", links("ip -d addr", &of_routers))),
+            OFF,
+            LIMITS,
+            &["devices = { enp1s0, enp2s0, enp3s0 }"],
+        ),
+    ]);
+}
+
 /// The kernel refuses another priority, and takes a flag away that is not repeated; words of nft stand in quotes.
 #[test]
 fn a_flowtable_keeps_its_priority_and_its_flags() {

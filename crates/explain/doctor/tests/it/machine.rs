@@ -31,6 +31,42 @@ fn a_slow_link_is_the_cables_or_the_partners() {
     quotes(&found(&report(&settings("100Mb/s", "Half", "100baseT/Half")), id)[0], "Duplex: Half");
 }
 
+/// Where no tool shows the link, the last message of its driver counts; what it can do, a message before or its profile says.
+#[test]
+fn a_slow_link_of_the_kernel_log() {
+    let id = "link-speed";
+    let igb = |words: &str| format!("[   12.1] igb 0000:01:00.0 eth0: igb: eth0 NIC Link is {words}\n");
+    let r8169 = |words: &str| format!("[   12.1] r8169 0000:02:00.0 eth0: Link is {words}\n");
+    let mtk = |words: &str| {
+        format!("[   12.1] mtk_soc_eth 1b100000.ethernet eth0: Link is Up - {words} - flow control off\n")
+    };
+    let (slow, fast) = (igb("Up 100 Mbps Full Duplex"), igb("Up 1000 Mbps Full Duplex, Flow Control: RX"));
+    let flaps = igb("Down").repeat(9);
+    let speed = settings("1000Mb/s", "Full", "1000baseT/Full");
+    all_answer(&[
+        (
+            &slow,
+            id,
+            LIMITS,
+            &["SlowLink { mbps: 100, device: 1000 }", "!LinkWentDown", "ethtool -s eth0 autoneg on"],
+        ),
+        (
+            &format!("{fast}{flaps}{slow}"),
+            id,
+            LIMITS,
+            &["LinkWentDown { times: 9 }", "Mbps Full Duplex, Flow"],
+        ),
+        (&r8169("Up - 100Mbps/Half - flow control off"), id, LIMITS, &["HalfDuplex"]),
+        (&format!("{}{}", mtk("1Gbps/Full"), mtk("100Mbps/Full")), id, LIMITS, &["device: 1000"]),
+        (&format!("{slow}{fast}"), id, CLEAR, &[]),
+        (&format!("{slow}{fast}{flaps}"), id, LACKS, &[]),
+        (&mtk("100Mbps/Full"), id, CLEAR, &[]),
+        (&format!("{slow}{speed}"), id, CLEAR, &[]),
+        // A name that nothing else has any more.
+        (&format!("{}{speed}", slow.replace("eth0", "eth7")), id, CLEAR, &[]),
+    ]);
+}
+
 /// ifconfig(8) of FreeBSD 13 and NetBSD 9.
 #[test]
 fn bsd_negotiates_with_ifconfig() {
@@ -269,6 +305,8 @@ fn what_a_clouds_host_does_not_let_through() {
     all_answer(&[
         (&text(48_211_932), id, LIMITS, &["pps_allowance_exceeded", "48211932"]),
         (&text(11), id, CALM, &[]),
+        // Little of all frames, and much of a burst.
+        (&text(1_471_223), id, MAYBE, &["pps_allowance_exceeded", "1471223"]),
         (&text(0).replace("exceeded: 10", "exceeded: 0"), id, CLEAR, &[]),
     ]);
 }

@@ -153,3 +153,26 @@ fn a_hosts_rate_limit() {
         ),
     ]);
 }
+
+/// pfSense's prompt, behind which the table has no title.
+#[test]
+fn vectors_behind_the_prompt_of_pfsense() {
+    let prompt = "[2.7.2-RELEASE][admin@fw.example.org]/root: ";
+    let mut text = format!("{prompt}vmstat -i | grep igc\n");
+    for (queue, count) in [981_723_411_u64, 31_221, 29_877, 30_110].into_iter().enumerate() {
+        text += &format!("irq{}: igc0:rxq{queue}{count:>23}{:>11}\n", 129 + queue, count / 188_000);
+    }
+    answers(&text, "one-queue-hot", LACKS, &["sysctl dev.igc.0"]);
+}
+
+/// The last line of `top` without its end: the CPU is full all the same.
+#[test]
+fn a_full_cpu_whose_line_was_cut() {
+    let text = "$ cat /proc/interrupts\n           CPU0       CPU1       CPU2\n\
+                104:          3          0  771233112   ITS-MSI 570949632 Edge      eth1\n\
+                105:          0          0  702231191   ITS-MSI 571473920 Edge      eth2\n$ top -b -n1\n\
+                %Cpu0  :  0.0 us,  1.0 sy,  0.0 ni, 92.9 id,  0.0 wa,  0.0 hi,  6.1 si,  0.0 st\n\
+                %Cpu2  :  0.0 us,  1.9 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi, 98.1 s";
+    answers(text, "cpu-shared", GRAVE, &["0.0 id"]);
+    answers(text, "softirq-one-cpu", GRAVE, &["98.1 s"]);
+}

@@ -49,6 +49,12 @@ pub(super) struct Command<'a> {
     pub path: Option<&'a str>,
 }
 
+/// What stands behind pfSense's prompt, `[2.7.2-RELEASE][admin@fw.example.org]/root: `.
+fn of_pfsense(line: &str) -> Option<&str> {
+    let (head, rest) = line.strip_prefix('[')?.split_once("]/")?;
+    head.contains("][").then(|| rest.split_once(": "))?.map(|(_, command)| command)
+}
+
 impl<'a> Command<'a> {
     /// The command on a line with a prompt (`$ `, `# `, `% `, `user@host:~$ `), or on one that begins with a
     /// program and an option or file. Behind a `$ ` that the line begins with any program is one: its output is
@@ -69,6 +75,9 @@ impl<'a> Command<'a> {
             }
         }
         if let Some(command) = line.strip_prefix("$ ").and_then(Command::of_any_program) {
+            return Some(command);
+        }
+        if let Some(command) = of_pfsense(line).and_then(Command::parse) {
             return Some(command);
         }
         // Typed without a prompt: only what prose would not begin with.

@@ -7,18 +7,22 @@
 use super::command::is_interface;
 use super::kept::Kept;
 use super::{Line, Outcome, Section, Tool, sysctl_machine};
-use crate::{Counter, Fact, Kind, Observed, Snapshot, System};
+use crate::{Counter, Fact, Kind, Observed, Quote, Snapshot, System};
+use std::collections::BTreeMap;
 
 pub(super) static TOOL: Tool = Tool {
     name: "ifconfig",
     // A command `ifconfig` opens the reader of the other form, which hands on what it does not know.
     command: |_| false,
     heading: |line| header(line).is_some(),
-    open: |_| Box::new(Listing { interface: None }),
+    open: |_| Box::new(Listing::default()),
 };
 
+#[derive(Default)]
 struct Listing {
     interface: Option<String>,
+    /// The line of an IPv4 address by interface.
+    addresses: BTreeMap<String, Option<Quote>>,
 }
 
 impl Section for Listing {
@@ -27,6 +31,9 @@ impl Section for Listing {
         if let Some((name, encapsulation)) = header(text) {
             sysctl_machine::infer(snapshot, System::Linux, &line.quote());
             self.interface = Some(name.to_owned());
+            if self.addresses.len() < Snapshot::INTERFACES {
+                self.addresses.entry(name.to_owned()).or_default();
+            }
             if let Some(interface) = snapshot.interface_mut(name, &line.quote())
                 && encapsulation.starts_with("Point-to-Point")
             {
@@ -41,11 +48,25 @@ impl Section for Listing {
         let word = text.split([' ', ':']).next().unwrap_or_default();
         match word {
             "RX" => received(name, line),
-            "inet" | "inet6" | "TX" | "collisions" | "Interrupt" | "Base" | "Memory" | "DMA" => {}
+            "inet" => {
+                if let Some(address @ None) = self.addresses.get_mut(name) {
+                    *address = Some(line.quote());
+                }
+            }
+            "inet6" | "TX" | "collisions" | "Interrupt" | "Base" | "Memory" | "DMA" => {}
             _ if text.contains("MTU:") => flags(name, line, snapshot),
             _ => return Outcome::Over,
         }
         Outcome::Taken
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        let has_any = self.addresses.values().any(Option::is_some);
+        for interface in snapshot.interfaces.iter_mut().filter(|_| has_any) {
+            if let Some(line) = self.addresses.get(&interface.name) {
+                interface.note_address(line.as_ref());
+            }
+        }
     }
 }
 

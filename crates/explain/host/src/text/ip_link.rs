@@ -20,18 +20,8 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 /// Beginnings of lines that tell nothing here, for pastes that lost the indentation.
-const OTHERS: [&str; 10] = [
-    "inet ",
-    "inet6 ",
-    "valid_lft ",
-    "altname ",
-    "alias ",
-    "bridge_slave ",
-    "bond_slave ",
-    "RX errors:",
-    "TX errors:",
-    "TX:",
-];
+const OTHERS: [&str; 8] =
+    ["valid_lft ", "altname ", "alias ", "bridge_slave ", "bond_slave ", "RX errors:", "TX errors:", "TX:"];
 
 /// Kinds whose word is the whole of what is told of them here, and which have a lower device where `@` names one.
 const KINDS: &str =
@@ -48,6 +38,10 @@ struct Links {
     columns: Columns,
     /// Name after the `@` by interface; `None` for one without.
     lowers: BTreeMap<String, Option<(String, Quote)>>,
+    /// The line of an address by interface.
+    addresses: BTreeMap<String, Quote>,
+    /// Whether addresses of IPv4 are shown.
+    has_ipv4: bool,
 }
 
 /// What the numbers of a line are.
@@ -82,6 +76,7 @@ impl Section for Links {
 
     fn end(&mut self, snapshot: &mut Snapshot) {
         self.finish_interface(snapshot);
+        self.addressing(snapshot);
         self.stacking(snapshot);
     }
 
@@ -117,6 +112,7 @@ impl Links {
             }
             "TX:" | "TX" => self.columns = Columns::Other,
             "vf" => self.function(line),
+            "inet" | "inet6" => self.address(word, rest, line),
             _ if word.starts_with("link/") => self.link(word, rest, line, snapshot),
             _ => return self.details(word, text, line, snapshot),
         }
@@ -176,6 +172,22 @@ impl Links {
         // Versions of ip that print these details print XDP programs in the line before.
         if has_details && !self.has_xdp {
             Observed::note(&mut interface.xdp, Xdp::Off, &quote);
+        }
+    }
+
+    /// `inet 192.0.2.1/24 brd 192.0.2.255 scope global eth0`.
+    fn address(&mut self, word: &str, rest: &str, line: &Line<'_>) {
+        self.has_ipv4 |= word == "inet";
+        if !rest.contains("scope link") && self.lowers.contains_key(&self.current) {
+            self.addresses.entry(self.current.clone()).or_insert_with(|| line.quote());
+        }
+    }
+
+    /// What shows addresses of IPv4 shows which interfaces have none: the loopback has one.
+    fn addressing(&self, snapshot: &mut Snapshot) {
+        let known = snapshot.interfaces.iter_mut();
+        for interface in known.filter(|one| self.has_ipv4 && self.lowers.contains_key(&one.name)) {
+            interface.note_address(self.addresses.get(&interface.name));
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{Fact, Interface, Interrupt, Kind, Quote, Snapshot, System};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
+    links(snapshot, kept);
     models(snapshot, kept);
     interrupts(snapshot, kept);
     on_chip(snapshot);
@@ -15,6 +16,19 @@ pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     ps::shares(snapshot, kept);
     only_cpu(snapshot, kept);
     system(snapshot);
+}
+
+/// The kernel log's links, of the interfaces that the text shows, or of all where it shows none: a log has names that no interface
+/// has any more.
+fn links(snapshot: &mut Snapshot, kept: &Kept) {
+    let of_vectors: BTreeSet<String> =
+        snapshot.interrupts.iter().filter_map(|interrupt| interrupt.interface.clone()).collect();
+    let is_open = snapshot.interfaces.is_empty() && of_vectors.is_empty();
+    for (name, logged) in &kept.links {
+        if is_open || of_vectors.contains(name) || snapshot.interface(name).is_some() {
+            logged.give(name, snapshot);
+        }
+    }
 }
 
 /// `lspci` names the device that has the bus address which `ethtool -i` shows for the interface.

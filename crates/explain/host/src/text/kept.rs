@@ -1,5 +1,6 @@
 //! What single lines say that only together with others, which may stand anywhere, make a fact.
 
+use super::link_message::Logged;
 use crate::{Fact, Load, Quote, Totals};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,8 @@ pub(super) struct Kept {
     pub load: Option<Fact<Load>>,
     /// The driver's statistics of the interface without a name.
     pub statistics: Option<super::statistics::Observation>,
+    /// What the kernel log says of each interface's link.
+    pub links: BTreeMap<String, Logged>,
     /// Whether output without a name is of one of several interfaces.
     pub is_of_several: bool,
 }

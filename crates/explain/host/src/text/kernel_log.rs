@@ -10,6 +10,7 @@
 //! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
 
 use super::command::is_interface;
+use super::kept::Kept;
 use super::line::is_word_of;
 use super::{Line, note_read, sysctl_machine};
 use crate::{LogLine, LogTopic, Snapshot, System};
@@ -177,6 +178,12 @@ impl KernelLog {
             return;
         }
         note_read(snapshot, "dmesg", line);
+        if let Some(name) = interface.filter(|_| matches!(topic, LogTopic::LinkUp | LogTopic::LinkDown)) {
+            let links = &mut line.kept().links;
+            if links.len() < Kept::MOST || links.contains_key(name) {
+                links.entry(name.to_owned()).or_default().note(topic, before, after, line);
+            }
+        }
         // `do_link_state_change()`, sys/net/if.c; NetBSD writes `link state DOWN (was UP)`.
         if line.text.contains(": link state changed to ") {
             sysctl_machine::infer(snapshot, System::FreeBsd, &line.quote());

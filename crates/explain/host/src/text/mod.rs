@@ -25,6 +25,7 @@ mod join;
 mod kept;
 mod kernel_log;
 pub(crate) mod line;
+mod link_message;
 mod lscpu;
 mod lspci;
 mod mpstat;

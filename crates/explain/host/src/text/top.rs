@@ -97,9 +97,11 @@ fn load_of(line: &str) -> Option<(Cpu, Load)> {
             "us" | "usr" | "user" | "ut" | "ni" | "nic" | "nice" => load.user += share,
             "sy" | "sys" | "system" => load.system += share,
             "hi" | "irq" | "interrupt" => load.interrupt += share,
+            // The last word of a line that was cut.
+            "s" if load.softirq.is_none() => load.softirq = Some(share),
             "si" | "sirq" => load.softirq = Some(load.softirq.unwrap_or(0.0) + share),
             "id" | "idle" | "wa" | "io" => load.idle += share,
-            "st" | "steal" => {}
+            "st" | "steal" | "s" => {}
             _ => return None,
         }
         kinds += 1;

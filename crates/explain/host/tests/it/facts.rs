@@ -171,6 +171,7 @@ impl Facts {
         self.observed(&what("mtu"), &one.mtu);
         self.fact(&what("mtu at most"), &one.mtu_most);
         self.observed(&what("up"), &one.up);
+        self.fact(&what("addressed"), &one.addressed);
         self.observed(&what("speed"), &one.link.speed);
         self.observed(&what("full duplex"), &one.link.full_duplex);
         self.observed(&what("carrier"), &one.link.up);

@@ -133,8 +133,13 @@ fn what_was_changed_since_is_neither_overwritten_nor_removed() {
     fs::write(&changed, &text).expect("written");
     let error = write(&store, "doctor", &[], &files).expect_err("changed");
     assert!(matches!(error, Error::Changed(_)), "{error}");
+    let lines = |all: &[rxlane_persist::Removed]| format!("{all:?}");
     for _ in 0..2 {
+        let before = fs::read_dir(place.path("etc/rxlane")).expect("a folder").count();
+        let preview = store.removal_preview("doctor").expect("a preview");
+        assert_eq!(fs::read_dir(place.path("etc/rxlane")).expect("a folder").count(), before);
         let removed = store.remove("doctor").expect("removed");
+        assert_eq!(lines(&preview), lines(&removed));
         let kept: Vec<&Path> =
             removed.iter().filter(|one| one.is_kept()).map(|one| one.path.as_path()).collect();
         assert_eq!(kept, [changed.as_path()]);

@@ -49,6 +49,13 @@ pub struct Undone {
 }
 
 impl Undone {
+    /// Whether this restores what an older change had made.
+    fn brings_back(&self, older: &Entry) -> bool {
+        let State::Done(Some(made)) = &older.state else { return false };
+        let restored = self.entry.former.settings();
+        matches!(self.outcome, Outcome::Restored) && made.settings().iter().all(|one| restored.contains(one))
+    }
+
     /// Those that are still to be put back, as one line; `None`: all are back.
     pub fn kept(all: &[Undone]) -> Option<String> {
         let kept: Vec<String> =
@@ -108,20 +115,47 @@ impl Journal {
         self.undo_where(force, |entry| numbers.contains(&entry.number))
     }
 
-    fn undo_where(
-        &mut self,
-        force: bool,
-        is_selected: impl Fn(&Entry) -> bool,
-    ) -> Result<Vec<Undone>, Error> {
+    /// What [`Journal::undo_by`] would come to, which changes nothing: [`Outcome::Restored`] is what it would restore.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Namespace`].
+    pub fn undo_preview(&self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
+        let mut all: Vec<Undone> = Vec::new();
+        for entry in self.selected(|entry| entry.by == by)? {
+            // What a newer change has covered is there again when that one is undone, which comes first.
+            let is_uncovered = all.iter().any(|newer| newer.brings_back(&entry));
+            let outcome = if is_uncovered { Outcome::Restored } else { self.outcome(&entry, force) };
+            all.push(Undone { entry, outcome });
+        }
+        Ok(all)
+    }
+
+    /// The entries to be undone, the newest first.
+    fn selected(&self, is_selected: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, Error> {
         let entries: Vec<Entry> =
             self.entries.iter().rev().filter(|entry| is_selected(entry)).cloned().collect();
         let is_ours = |entry: &Entry| entry.namespace == self.namespace;
         if let Some(newest) = entries.first().filter(|_| !entries.iter().any(is_ours)) {
             return Err(Error::Namespace { theirs: newest.namespace, ours: self.namespace });
         }
+        Ok(entries)
+    }
+
+    fn undo_where(
+        &mut self,
+        force: bool,
+        is_selected: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Undone>, Error> {
         let mut all = Vec::new();
-        for entry in entries {
-            let outcome = self.put_back(&entry, force);
+        for entry in self.selected(is_selected)? {
+            let outcome = match self.outcome(&entry, force) {
+                Outcome::Restored => match entry.former.restore(&self.tree) {
+                    Ok(()) => Outcome::Restored,
+                    Err(error) => Outcome::Failed(error),
+                },
+                kept => kept,
+            };
             let number = entry.number;
             match outcome {
                 Outcome::Restored | Outcome::AlreadyBack => {
@@ -136,7 +170,8 @@ impl Journal {
         Ok(all)
     }
 
-    fn put_back(&self, entry: &Entry, force: bool) -> Outcome {
+    /// What undoing an entry comes to, if it can be restored where it is to be.
+    fn outcome(&self, entry: &Entry, force: bool) -> Outcome {
         if entry.namespace != self.namespace {
             return Outcome::OtherNamespace;
         }
@@ -154,10 +189,7 @@ impl Journal {
         if !force && !is_ours(entry, &present) {
             return Outcome::Foreign { present };
         }
-        match entry.former.restore(&self.tree) {
-            Ok(()) => Outcome::Restored,
-            Err(error) => Outcome::Failed(error),
-        }
+        Outcome::Restored
     }
 
     /// What to do where the interface is not there any more under its name.

@@ -2,7 +2,7 @@
 
 use crate::journal_machine::{Machine, mode, setting};
 use host::setting::{self, Setting};
-use rxlane_service::journal::{Applied, Error, Journal, Note, Outcome};
+use rxlane_service::journal::{Applied, Error, Journal, Note, Outcome, Undone};
 use rxlane_service::{StateDir, StateError};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -71,6 +71,38 @@ fn one_command_is_undone_and_another_stays() {
     journal.undo_by("doctor --apply", false).expect("undone");
     assert_eq!(machine.read("state/ring"), "256");
     assert!(!machine.journal_file().exists());
+}
+
+#[test]
+fn a_preview_says_what_undo_does_and_changes_nothing() {
+    // The third covers the first, and the fourth the second.
+    const COMMANDS: [&str; 6] = [
+        "echo 2 > /proc/irq/128/smp_affinity_list",
+        "ethtool -X eth0 equal 3",
+        "echo 3 > /proc/irq/128/smp_affinity_list",
+        "ethtool -L eth0 combined 4",
+        "ethtool -G eth0 rx 4096",
+        "ip link set dev eth0 mtu 1508",
+    ];
+    for force in [false, true] {
+        let machine = Machine::new();
+        let mut journal = machine.journal();
+        for command in COMMANDS {
+            journal.apply(&setting(command), "doctor --apply").expect("changed");
+        }
+        journal.apply(&setting("sysctl -w net.core.netdev_budget=600"), "steer up eth0").expect("changed");
+        // Somebody changed one, and undid another.
+        machine.write("state/ring", "1024");
+        machine.write("sys/class/net/eth0/mtu", "1500");
+        let (state, file) = (machine.state(), fs::read(machine.journal_file()).expect("a journal"));
+        let preview = journal.undo_preview("doctor --apply", force).expect("a preview");
+        assert_eq!(machine.state(), state);
+        assert_eq!(fs::read(machine.journal_file()).expect("a journal"), file);
+        let undone = journal.undo_by("doctor --apply", force).expect("undone");
+        let lines = |all: &[Undone]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(lines(&preview), lines(&undone));
+        assert_eq!(preview.iter().filter(|one| one.outcome.is_kept()).count(), usize::from(!force));
+    }
 }
 
 #[test]

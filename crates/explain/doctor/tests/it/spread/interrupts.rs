@@ -90,6 +90,16 @@ fn vectors_that_share_a_cpu_or_float() {
     ]);
     // With rates it is now, not once.
     answers(&reports(&[&text, &later], None), "irq-collision", LIMITS, &[]);
+    // Another card's vector shares the CPU, too: both findings move each vector to the same place.
+    let shared = vectors([
+        (30, &[90_000_000, 0, 0, 0][..], "eth0-rx-0"),
+        (31, &[80_000_000, 0, 0, 0][..], "eth0-rx-1"),
+        (32, &[0, 70_000_000, 0, 0][..], "eth0-rx-2"),
+        (33, &[85_000_000, 0, 0, 0][..], "eth1-rx-0"),
+    ]);
+    let moved = |cpu: u32, irq: u32| format!("echo {cpu} > /proc/irq/{irq}/smp_affinity_list");
+    assert_eq!(commands(&one(&shared, "irq-collision"), System::Linux), [moved(3, 31)]);
+    assert_eq!(commands(&one(&shared, "cpu-shared"), System::Linux), [moved(2, 33), moved(3, 31)]);
     // It stood still between the samples: what it did before is history.
     answers(&reports(&[&floats(6_265_748), &floats(6_299_748)], None), "irq-floating", CLEAR, &[]);
 }
