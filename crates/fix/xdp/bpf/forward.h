@@ -22,6 +22,9 @@
 #include "forward_layout.h"
 #include "types.h"
 
+/* A constant that is loaded where it is wanted: clang would load it before each branch that may lead there. */
+#define LATE(constant) ({ asm volatile("" : : "i"(constant)); (constant); })
+
 #define ETHERNET_LENGTH 14
 #define TAG_LENGTH 4
 #define PPPOE_LENGTH 6
@@ -62,8 +65,6 @@ struct incoming {
 	u32 header, length;
 	u64 padding;
 	int is_ipv6;
-	/* That of TCP or UDP. Of UDP 0: there is none (RFC 768). */
-	u16 checksum;
 	/* COMPLETED, and what the checksum is to be, where the sender has left it to a device. */
 	u32 completed;
 };
@@ -76,15 +77,20 @@ struct packet {
 	int is_pppoe;
 };
 
-INLINE int is_mac(const u8 *one, const u8 *other)
-{
-	return LOAD(u32, one) == LOAD(u32, other) && LOAD(u16, one + 4) == LOAD(u16, other + 4);
-}
-
 /* Whether a station can have this address: it is no group's, and not zero. A bridge drops other senders' frames (br_handle_frame). */
 INLINE int is_station(const u8 *mac)
 {
 	return !(mac[0] & 1) && (LOAD(u32, mac) | LOAD(u16, mac + 4));
+}
+
+/* Whether a frame is for the router, and from the other end of the session if it is in one. */
+INLINE int is_between(const u8 *frame, const struct flow *flow, u16 session)
+{
+	if (session)
+		return LOAD(u64, frame) == LOAD(u64, flow->stations) &&
+		       LOAD(u32, frame + 8) == LOAD(u32, flow->stations + 8);
+	return LOAD(u32, frame) == LOAD(u32, flow->stations) && LOAD(u16, frame + 4) == LOAD(u16, flow->stations + 4) &&
+	       is_station(frame + 6);
 }
 
 INLINE int is_known_tag(struct ethertype type)
@@ -134,28 +140,26 @@ INLINE enum pass tcp_of(const u8 *tcp, u32 length)
 	u32 header = (tcp[12] >> 4) * 4, flags = tcp[13];
 
 	if (RARE(header < TCP_LENGTH) || RARE(header > length))
-		return PASS_MALFORMED;
+		return LATE(PASS_MALFORMED);
 	if (RARE((flags & 0x17) != 0x10))
-		return PASS_TCP_FLAGS;
+		return LATE(PASS_TCP_FLAGS);
 	return PASS_NO_ENTRY;
 }
 
 /* The transport header in `length` bytes. PASS_NO_ENTRY: nothing is against forwarding. */
-INLINE enum pass transport_of(struct incoming *incoming, struct key *key, const u8 *header, const u8 *end, u32 length)
+INLINE enum pass transport_of(struct key *key, const u8 *header, const u8 *end, u32 length)
 {
 	if (RARE(length < UDP_LENGTH) || RARE(header + UDP_LENGTH > end))
-		return PASS_MALFORMED;
+		return LATE(PASS_MALFORMED);
 	key->ports = LOAD(u32, header);
 	if (key->protocol == IP_TCP.number) {
-		if (RARE(length < TCP_LENGTH) || RARE(header + TCP_LENGTH > end))
-			return PASS_MALFORMED;
-		incoming->checksum = LOAD(u16, header + 16);
+		if (RARE(header + TCP_LENGTH > end))
+			return LATE(PASS_MALFORMED);
 		return tcp_of(header, length);
 	}
 	/* More than there is, or less than a header, is an error to conntrack (udp_error); with less than there is it goes on. */
 	if (RARE(FROM_BE16(LOAD(u16, header + 4)) != length))
-		return PASS_MALFORMED;
-	incoming->checksum = LOAD(u16, header + 6);
+		return LATE(PASS_MALFORMED);
 	return PASS_NO_ENTRY;
 }
 
@@ -170,9 +174,9 @@ INLINE enum pass length_of(struct incoming *incoming, const struct packet *packe
 	incoming->padding = packet->readable - incoming->length;
 	if (RARE(incoming->length != packet->available)) {
 		if (incoming->length > packet->available)
-			return PASS_MALFORMED;
+			return LATE(PASS_MALFORMED);
 		if (packet->is_pppoe)
-			return PASS_PPPOE;
+			return LATE(PASS_PPPOE);
 	}
 	return PASS_NO_ENTRY;
 }
@@ -182,25 +186,25 @@ INLINE enum pass ipv4_of(struct incoming *incoming, struct key *key, const struc
 	const u8 *ip = packet->start;
 	enum pass pass;
 
-	if (RARE(ip + IPV4_LENGTH > packet->end))
-		return PASS_MALFORMED;
+	if (RARE(ip + IPV4_LENGTH + UDP_LENGTH > packet->end))
+		return LATE(PASS_MALFORMED);
 	if (RARE(ip[0] != 0x45))
-		return ip[0] > 0x45 && ip[0] <= 0x4f ? PASS_IP_OPTIONS : PASS_MALFORMED;
+		return ip[0] > 0x45 && ip[0] <= 0x4f ? LATE(PASS_IP_OPTIONS) : LATE(PASS_MALFORMED);
 	incoming->length = FROM_BE16(LOAD(u16, ip + 2));
 	pass = length_of(incoming, packet);
 	if (RARE(pass != PASS_NO_ENTRY))
 		return pass;
 	if (RARE(LOAD(u16, ip + 6) & BE16(0x3fff)))
-		return PASS_FRAGMENT;
+		return LATE(PASS_FRAGMENT);
 	key->protocol = ip[9];
 	if (!is_forwarded_protocol(key->protocol))
-		return PASS_OTHER_PROTOCOL;
+		return LATE(PASS_OTHER_PROTOCOL);
 	if (RARE(ip[8] < 2))
-		return PASS_TTL;
-	if (RARE(incoming->length < IPV4_LENGTH) || RARE(sum_of_ipv4_header(ip) != 0xffff))
-		return PASS_MALFORMED;
+		return LATE(PASS_TTL);
+	if (RARE(incoming->length < IPV4_LENGTH + UDP_LENGTH) || RARE(sum_of_ipv4_header(ip) != 0xffff))
+		return LATE(PASS_MALFORMED);
 	key->addresses[0] = LOAD(u64, ip + 12);
-	return transport_of(incoming, key, ip + IPV4_LENGTH, packet->end, incoming->length - IPV4_LENGTH);
+	return transport_of(key, ip + IPV4_LENGTH, packet->end, incoming->length - IPV4_LENGTH);
 }
 
 INLINE enum pass ipv6_of(struct incoming *incoming, struct key *key, const struct packet *packet)
@@ -209,19 +213,19 @@ INLINE enum pass ipv6_of(struct incoming *incoming, struct key *key, const struc
 	enum pass pass;
 
 	if (RARE(ip + IPV6_LENGTH > packet->end) || RARE((ip[0] & 0xf0) != 0x60))
-		return PASS_MALFORMED;
+		return LATE(PASS_MALFORMED);
 	incoming->length = FROM_BE16(LOAD(u16, ip + 4)) + IPV6_LENGTH;
 	pass = length_of(incoming, packet);
 	if (RARE(pass != PASS_NO_ENTRY))
 		return pass;
 	key->protocol = ip[6];
 	if (!is_forwarded_protocol(key->protocol))
-		return PASS_OTHER_PROTOCOL;
+		return LATE(PASS_OTHER_PROTOCOL);
 	if (RARE(ip[7] < 2))
-		return PASS_TTL;
+		return LATE(PASS_TTL);
 	for (int part = 0; part < 4; part++)
 		key->addresses[part] = LOAD(u64, ip + 8 + 8 * part);
-	return transport_of(incoming, key, ip + IPV6_LENGTH, packet->end, incoming->length - IPV6_LENGTH);
+	return transport_of(key, ip + IPV6_LENGTH, packet->end, incoming->length - IPV6_LENGTH);
 }
 
 /* A PPPoE session packet (RFC 2516 section 4), with IP in no more bytes than its length says. */
@@ -232,19 +236,19 @@ INLINE enum pass pppoe_of(struct packet *packet, struct ethertype *type, u16 *se
 	u64 length;
 
 	if (RARE(pppoe + PPPOE_LENGTH + PPP_LENGTH > packet->end))
-		return PASS_MALFORMED;
+		return LATE(PASS_MALFORMED);
 	length = FROM_BE16(LOAD(u16, pppoe + 4));
 	/* No session has the id 0 (RFC 2516 section 4), which the key of a packet without PPPoE has. */
 	if (RARE(LOAD(u16, pppoe) != BE16(0x1100)) || RARE(!LOAD(u16, pppoe + 2)) || RARE(length < PPP_LENGTH) ||
 	    RARE(length > packet->available - PPPOE_LENGTH))
-		return PASS_PPPOE;
+		return LATE(PASS_PPPOE);
 	protocol = load_ppp_protocol(pppoe + PPPOE_LENGTH);
 	if (is_ppp_protocol(protocol, PPP_IPV4))
 		*type = ETHERTYPE_IPV4;
 	else if (is_ppp_protocol(protocol, PPP_IPV6))
 		*type = ETHERTYPE_IPV6;
 	else
-		return PASS_CONTROL;
+		return LATE(PASS_CONTROL);
 	*session = LOAD(u16, pppoe + 2);
 	packet->start += PPPOE_LENGTH + PPP_LENGTH;
 	packet->readable -= PPPOE_LENGTH + PPP_LENGTH;
@@ -264,7 +268,7 @@ INLINE enum pass incoming_of(struct context *context, struct incoming *incoming,
 
 	/* With room for two tags: the least frame of Ethernet has it. */
 	if (RARE(header + 2 * TAG_LENGTH > packet.end))
-		return PASS_MALFORMED;
+		return LATE(PASS_MALFORMED);
 	type = load_ethertype(header - 2);
 	if (is_known_tag(type)) {
 		outer = tag_of(type, header);
@@ -295,7 +299,7 @@ INLINE enum pass incoming_of(struct context *context, struct incoming *incoming,
 		incoming->is_ipv6 = 1;
 		return ipv6_of(incoming, key, &packet);
 	}
-	return is_ethertype(type, ETHERTYPE_PPPOE_DISCOVERY) ? PASS_CONTROL : PASS_NOT_IP;
+	return is_ethertype(type, ETHERTYPE_PPPOE_DISCOVERY) ? LATE(PASS_CONTROL) : LATE(PASS_NOT_IP);
 }
 
 /* The sum of the pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1) without the length. */
@@ -318,15 +322,27 @@ INLINE int is_intact(struct context *context, struct incoming *incoming, const s
 {
 	u32 header = incoming->is_ipv6 ? IPV6_LENGTH : IPV4_LENGTH, length = incoming->length - header;
 	u32 pseudo = pseudo_sum(key, incoming->is_ipv6), sum;
+	const u8 *transport = frame_start(context) + ((incoming->header + header) & 127);
+	u16 checksum;
 
-	if (!incoming->checksum && key->protocol != IP_TCP.number)
-		return 1;
+	if (key->protocol == IP_TCP.number) {
+		if (RARE(transport + TCP_LENGTH > frame_end(context)))
+			return 0;
+		checksum = LOAD(u16, transport + 16);
+	} else {
+		if (RARE(transport + UDP_LENGTH > frame_end(context)))
+			return 0;
+		checksum = LOAD(u16, transport + 6);
+		/* There is none (RFC 768). */
+		if (!checksum)
+			return 1;
+	}
 	sum = transport_sum(context, incoming->header + header, length, pseudo);
 	if (sum == 0xffff)
 		return 1;
-	if (!sum || incoming->checksum != fold((u64)pseudo + BE16(length)))
+	if (!sum || checksum != fold((u64)pseudo + BE16(length)))
 		return 0;
-	incoming->completed = COMPLETED | (u16)~fold((u64)sum + (u16)~incoming->checksum);
+	incoming->completed = COMPLETED | (u16)~fold((u64)sum + (u16)~checksum);
 	return 1;
 }
 
@@ -382,7 +398,9 @@ INLINE int translate(u8 *ip, const u8 *end, const struct flow *flow, u32 protoco
 		if (RARE(transport + TCP_LENGTH > end))
 			return 0;
 		checksum = corrected(LOAD(u16, transport + 16), flow->transport_delta);
-		STORE(u16, transport + 16, checksum || !completed ? checksum : 0xffff);
+		if (RARE(completed) && !checksum)
+			checksum = 0xffff;
+		STORE(u16, transport + 16, checksum);
 	} else {
 		checksum = LOAD(u16, transport + 6);
 		if (checksum) {
@@ -452,19 +470,17 @@ INLINE enum pass is_allowed(struct context *context, const struct incoming *inco
 			    const struct flow *flow, const struct next_hop *next, u64 now)
 {
 	const struct alive *alive = alive_of(context);
-	const u8 *sender = incoming->frame + 6;
 
 	if (RARE(now > READ_ONCE(alive->heartbeat_ns) + HEARTBEAT_MOST_NS))
-		return PASS_DAEMON_SILENT;
+		return LATE(PASS_DAEMON_SILENT);
 	if (RARE(flow->generation != READ_ONCE(alive->generation)))
-		return PASS_STALE;
-	if (RARE(!is_mac(incoming->frame, flow->own)) ||
-	    RARE(key->session ? !is_mac(sender, flow->peer) : !is_station(sender)))
-		return PASS_NOT_ADDRESSED;
-	if (RARE(!next) || RARE(next->length < ETHERNET_LENGTH) || RARE(next->length > NEXT_HEADER_MOST))
-		return PASS_NO_NEXT_HOP;
+		return LATE(PASS_STALE);
+	if (RARE(!is_between(incoming->frame, flow, key->session)))
+		return LATE(PASS_NOT_ADDRESSED);
+	if (RARE(!next->length))
+		return LATE(PASS_NO_NEXT_HOP);
 	if (RARE(incoming->length > next->largest))
-		return PASS_TOO_LONG;
+		return LATE(PASS_TOO_LONG);
 	return PASS_NO_ENTRY;
 }
 
@@ -484,15 +500,19 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 		goto pass;
 	now = now_coarse(context);
 	next = next_hop_of(context, flow->next_hop);
+	if (RARE(!next)) {
+		pass = LATE(PASS_NO_NEXT_HOP);
+		goto pass;
+	}
 	pass = is_allowed(context, &incoming, &key, flow, next, now);
-	if (RARE(pass != PASS_NO_ENTRY) || RARE(!next))
+	if (RARE(pass != PASS_NO_ENTRY))
 		goto pass;
 	if (RARE(flow->flags & FLOW_VERIFIED) && !is_intact(context, &incoming, &key)) {
-		pass = PASS_CHECKSUM;
+		pass = LATE(PASS_CHECKSUM);
 		goto pass;
 	}
 	if (RARE(send_out(context, next->port) != XDP_REDIRECT)) {
-		pass = PASS_NO_NEXT_HOP;
+		pass = LATE(PASS_NO_NEXT_HOP);
 		goto pass;
 	}
 	if (RARE(flow->limit)) {
@@ -504,7 +524,7 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 		}
 	}
 	if (RARE(move_start(context, (int)incoming.header - (int)next->length))) {
-		pass = PASS_NO_ROOM;
+		pass = LATE(PASS_NO_ROOM);
 		goto pass;
 	}
 	if (RARE(incoming.padding) && RARE(move_end(context, -(int)incoming.padding)))

@@ -63,15 +63,15 @@ struct flow {
 	u64 used_ns;
 	u32 next_hop;
 	u32 generation;
-	u8 own[6];
+	/* MAC addresses as they stand in a frame: the router's, and that of the session's other end. */
+	u8 stations[12];
 	u8 flags;
 	u8 limit;
+	u16 spare;
 	/* Source, then destination. */
 	u64 addresses;
 	u32 ports;
 	u16 ip_delta, transport_delta;
-	u8 peer[6];
-	u16 spare;
 };
 
 struct next_hop {
@@ -79,7 +79,7 @@ struct next_hop {
 	u16 largest;
 	u8 length;
 	u8 is_pppoe;
-	u8 header[NEXT_HEADER_MOST + 2];
+	u8 header[NEXT_HEADER_MOST + 2] __attribute__((aligned(8)));
 };
 
 /*

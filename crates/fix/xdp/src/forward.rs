@@ -171,12 +171,11 @@ impl Flow {
         let mut value = FlowValue {
             next_hop: self.next_hop,
             generation: self.generation,
-            own: self.own.0,
+            stations: stations(self.own, key.session),
             flags: if self.verified { FLOW_VERIFIED } else { 0 },
             limit: self.limit,
             // TTL is the upper byte of its word.
             ip_delta: Delta::default().change([1, 0], [0, 0]).bytes(),
-            peer: key.session.map_or([0; 6], |session| session.peer.0),
             ..FlowValue::default()
         };
         let Some((source, destination)) = self.translated else { return Ok(value) };
@@ -211,6 +210,13 @@ impl NextHop {
 
 fn refuse<T>(problem: &str) -> Result<T, Error> {
     Err(Error::Plan(problem.to_owned()))
+}
+
+fn stations(MacAddress(own): MacAddress, session: Option<Session>) -> [u8; 12] {
+    let MacAddress(peer) = session.map_or(MacAddress::default(), |session| session.peer);
+    let mut stations = [0; 12];
+    stations.copy_from_slice([own, peer].as_flattened());
+    stations
 }
 
 fn ports(source: u16, destination: u16) -> [u8; 4] {

@@ -181,12 +181,13 @@ pub struct FlowValue {
     pub next_hop: u32,
     /// Has to be that of [`Alive`].
     pub generation: u32,
-    /// The router's MAC address where these packets arrive.
-    pub own: [u8; 6],
+    /// MAC addresses: the router's where these packets arrive, then that of the other end of their PPPoE session, 0 without one.
+    pub stations: [u8; 12],
     /// [`FLOW_TRANSLATED`], [`FLOW_VERIFIED`].
     pub flags: u8,
     /// Place in [`map::RATE_LIMITS`]; 0: none.
     pub limit: u8,
+    pub spare: u16,
     /// IPv4 addresses of a translated packet, source first.
     pub addresses: [u8; 8],
     /// Ports of a translated packet, source first.
@@ -195,9 +196,6 @@ pub struct FlowValue {
     pub ip_delta: [u8; 2],
     /// What the sum of TCP or UDP changes by: addresses and ports.
     pub transport_delta: [u8; 2],
-    /// MAC address of the other end of the PPPoE session in which these packets arrive; 0: none.
-    pub peer: [u8; 6],
-    pub spare: u16,
 }
 
 impl FlowValue {
@@ -209,14 +207,13 @@ impl FlowValue {
         bytes.put(self.used_ns.to_ne_bytes());
         bytes.put(self.next_hop.to_ne_bytes());
         bytes.put(self.generation.to_ne_bytes());
-        bytes.put(self.own);
+        bytes.put(self.stations);
         bytes.put([self.flags, self.limit]);
+        bytes.put(self.spare.to_ne_bytes());
         bytes.put(self.addresses);
         bytes.put(self.ports);
         bytes.put(self.ip_delta);
         bytes.put(self.transport_delta);
-        bytes.put(self.peer);
-        bytes.put(self.spare.to_ne_bytes());
         bytes.0
     }
 }

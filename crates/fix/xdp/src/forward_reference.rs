@@ -5,8 +5,8 @@
 //! (RFC 3022 section 4.2, RFC 1624). What arrives in front of the IP packet stays behind, and so does what follows it.
 //!
 //! A frame that has several reasons to stay with the kernel counts under the first of: its headers in their order (of an
-//! IPv4 header: length, fragment, protocol, TTL, checksum), the flow, the daemon, the generation, the MAC address, the next
-//! hop, the length, the checksum of TCP or UDP, the port, the limit, the space in front.
+//! IPv4 header: length, fragment, protocol, TTL, checksum), the flow, its place for a next hop, the daemon, the generation, the MAC
+//! addresses, the next hop there, the length, the checksum of TCP or UDP, the port, the limit, the space in front.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -90,6 +90,7 @@ pub fn forward(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Ver
 fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<Verdict, Pass> {
     let arrived = Arrived::read(frame, port)?;
     let (key, flow) = tables.flows.get(&any_sender(arrived.key)).copied().ok_or(Pass::NoEntry)?;
+    let next = *tables.next_hops.get(flow.next_hop as usize).ok_or(Pass::NoNextHop)?;
     if now_ns > tables.heartbeat_ns.saturating_add(HEARTBEAT_MOST_NS) {
         return Err(Pass::DaemonSilent);
     }
@@ -101,7 +102,7 @@ fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<V
     if frame.get(..6) != Some(&flow.own.0[..]) || !is_sender {
         return Err(Pass::NotAddressed);
     }
-    let next = tables.next_hops.get(flow.next_hop as usize).copied().flatten().ok_or(Pass::NoNextHop)?;
+    let next = next.ok_or(Pass::NoNextHop)?;
     if arrived.packet.len() > usize::from(next.largest) {
         return Err(Pass::TooLong);
     }
@@ -283,6 +284,8 @@ fn forwarded(protocol: IpProtocol) -> Result<(), Pass> {
 
 /// A packet of IPv4 (RFC 791 section 3.1), bytes of its header, and the protocol.
 fn ipv4_packet<'a>(rest: &'a [u8], outside: &Outside) -> Result<(&'a [u8], usize, IpProtocol), Pass> {
+    // With space for the least transport header.
+    let _: &[u8; 28] = bytes(rest, 0)?;
     let fixed = bytes(rest, 0)?;
     let ip = ipv4::Header::of(fixed);
     match (ip.version(), ip.header_length()) {

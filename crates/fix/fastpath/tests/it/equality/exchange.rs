@@ -180,6 +180,9 @@ impl Exchange {
     }
 }
 
+/// Bytes before a packet that stands in no tag.
+const ETHERNET: usize = 14;
+
 /// The number of a marker.
 fn marker(frame: &[u8]) -> Option<u64> {
     let tail = frame.last_chunk::<MARKER_LENGTH>()?;
@@ -192,9 +195,10 @@ fn comparable(kind: Kind, place: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let mut frame = frame.to_vec();
     let at = if place == 0 { Side::Wan } else { Side::Lan(0) };
     let ip = kind.packet_at(at);
-    // Reports of the router itself to which groups it belongs (RFC 3810), which it sends at times of its own: to ff02::16.
+    // Reports of the router itself to which groups it belongs (RFC 3810), which it sends at times of its own: to ff02::16, by what
+    // stands on the port and by the port itself.
     let report = [&[0xff, 2][..], &[0; 13], &[0x16]].concat();
-    if frame.get(ip + 24..ip + 40) == Some(&report[..]) {
+    if [ip, ETHERNET].into_iter().any(|ip| frame.get(ip + 24..ip + 40) == Some(&report[..])) {
         return None;
     }
     let options = usize::from(frame.get(ip).map_or(0, |first| first & 15)) * 4;

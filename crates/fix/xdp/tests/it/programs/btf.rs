@@ -117,15 +117,14 @@ fn structures_of_forwarding_are_laid_out_alike() {
         used_ns,
         next_hop,
         generation,
-        own,
+        stations,
         flags,
         limit,
+        spare,
         addresses,
         ports,
         ip_delta,
-        transport_delta,
-        peer,
-        spare
+        transport_delta
     });
     let next_hop = structure!(NextHopValue { port, largest, length, is_pppoe, header });
     let both = structure!(NextHops { current, spare, both });
@@ -150,9 +149,9 @@ fn structures_of_forwarding_are_laid_out_alike() {
 /// A structure's bytes are its fields in their order, as the maps have them.
 #[test]
 fn bytes_of_forwarding_stand_where_the_fields_are() {
-    let flow = FlowValue { own: [1; 6], transport_delta: [2, 3], ..FlowValue::default() }.bytes();
-    assert_eq!(flow[offset_of!(FlowValue, own)..][..6], [1; 6]);
-    assert_eq!(flow[offset_of!(FlowValue, transport_delta)..][..2], [2, 3]);
+    let flow = FlowValue { stations: [1; 12], transport_delta: [2, 3], ..FlowValue::default() }.bytes();
+    assert_eq!(flow[offset_of!(FlowValue, stations)..][..12], [1; 12]);
+    assert_eq!(flow[offset_of!(FlowValue, transport_delta)..], [2, 3]);
     let key = FlowKey { ports: [1; 4], addresses: [2; 32], ..FlowKey::default() }.bytes();
     assert_eq!(key[offset_of!(FlowKey, ports)..][..4], [1; 4]);
     assert_eq!(key[offset_of!(FlowKey, addresses)..], [2; 32]);
