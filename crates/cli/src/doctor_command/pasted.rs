@@ -3,7 +3,7 @@
 use super::apply::chosen;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::persisted::{print_machine, print_plan};
-use crate::render::prose::Worded;
+use crate::render::prose::{Worded, WordedRemedy};
 use ::persist::machine::{OpenWrt, openwrt_release};
 use ::persist::{Excluded, Lasting, Machine, Origin, Plan, Reason, Vector};
 use format::printable;
@@ -11,14 +11,18 @@ use host::setting::{InterfaceName, Setting};
 use host::{Snapshot, System};
 use std::io::Write;
 
-/// Prints the files for the first remedy of each finding that is certain and more than a remark.
+/// Prints the files for a remedy of each finding that is certain and more than a remark.
 pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> CommandResult {
     let system = snapshot.system.as_ref().map_or(System::Linux, |system| system.value);
     let origin =
         Origin { written_by: "rxlane doctor --from FILE --persist --dry-run".to_owned(), removed_by: None };
     let mut commands: Vec<String> = Vec::new();
     for finding in chosen(report, &[])? {
-        let Some(remedy) = finding.remedies.iter().find(|remedy| remedy.os == system.name()) else {
+        let mut remedies = finding.remedies.iter().filter(|remedy| remedy.os == system.name());
+        let is_own =
+            |remedy: &&WordedRemedy<'_>| remedy.commands.iter().all(|command| command.starts_with("rxlane "));
+        // What the machine has itself, before what requires rxlane there.
+        let Some(remedy) = remedies.clone().find(|remedy| !is_own(remedy)).or_else(|| remedies.next()) else {
             continue;
         };
         if remedy.commands.iter().all(|command| is_diagnosis(command)) {
@@ -56,7 +60,9 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
 
 /// Whether a command finds something out and sets nothing.
 fn is_diagnosis(command: &str) -> bool {
-    ["perf record ", "perf report ", "rxlane steer check "].iter().any(|one| command.starts_with(one))
+    ["perf record ", "perf report ", "rxlane steer check ", "rxlane fastpath check "]
+        .iter()
+        .any(|one| command.starts_with(one))
 }
 
 /// Whether it is the affinity of a vector that has one before: the graver finding's holds.

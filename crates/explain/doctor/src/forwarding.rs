@@ -143,6 +143,13 @@ pub(crate) fn is_port(case: &Case<'_>, interface: &Interface) -> bool {
     is_such && !interface.name.is_empty() && !NOT_PORTS.contains(&digits) && !has_switch_ports()
 }
 
+/// The devices and switch ports between which this machine forwards, as far as the text shows them.
+pub(crate) fn ports(case: &Case<'_>) -> Vec<String> {
+    let working = case.snapshot().interfaces.iter().filter(|one| is_port(case, one) && may_work(one));
+    let names: BTreeSet<String> = working.map(|one| one.name.clone()).collect();
+    names.into_iter().collect()
+}
+
 /// The devices that a flowtable has to name on this machine, as far as the text shows them.
 pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
     let interfaces = &case.snapshot().interfaces;
@@ -159,11 +166,7 @@ pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
         };
         return interfaces.iter().filter(is_top).map(|one| one.name.clone()).collect();
     }
-    let mut names: BTreeSet<String> = interfaces
-        .iter()
-        .filter(|one| is_port(case, one) && may_work(one))
-        .map(|one| one.name.clone())
-        .collect();
+    let mut names: BTreeSet<String> = ports(case).into_iter().collect();
     if lookup == Lookup::MissesPppoe {
         for session in interfaces.iter().filter(|one| is_ppp(one)) {
             names.remove(lookup_device(case, &session.name));

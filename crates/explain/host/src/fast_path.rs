@@ -1,6 +1,6 @@
 //! A fast path: packets that an XDP program forwards past the kernel, as `rxlane fastpath status` counts them.
 
-use crate::{Counter, Fact, Observed, Quote, Shares, Xdp};
+use crate::{Counter, Fact, Observed, Shares, Xdp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,10 +32,5 @@ impl FastPath {
     /// counters were started anew between the samples.
     pub fn shares(&self, interval: Option<Duration>) -> Option<Shares> {
         Shares::of(std::iter::once(&self.fast).chain(self.slow.values()), interval)
-    }
-
-    /// The line that counts a reason.
-    pub fn slow_quote(&self, reason: &str) -> Option<&Quote> {
-        self.slow.get(reason).map(Counter::quote)
     }
 }
