@@ -112,7 +112,7 @@ impl live::Programs for OwnPrograms {
         let instances = Instances::new(Kind::Fastpath, self.state.clone()).map_err(ControlError::from);
         let status = instances.and_then(|all| all.ask::<fastpath::status::Status>(fastpath::NAME, "status"));
         match status {
-            // With its process the program is gone.
+            // The kernel has removed the program with its process.
             Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
             status => Some(printed(status.map_err(|error| error.to_string()))),
         }

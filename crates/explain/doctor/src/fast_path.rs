@@ -72,12 +72,17 @@ impl<'c> Counted<'c> {
     }
 }
 
+/// Whether an interface is a port of the fast path that is up.
+pub(crate) fn is_port(case: &Case<'_>, name: &str) -> bool {
+    case.snapshot().fast_path.as_ref().is_some_and(|one| one.ports.value.iter().any(|port| port == name))
+}
+
 /// The fast path as what takes a device's frames, where hardly any is left for other software: RPS and steering would spread
 /// what is not there. In generic mode RPS comes before the program (`netif_receive_skb_internal()` in net/core/dev.c).
 pub(crate) fn software(device: &Device<'_>) -> Option<Software> {
     let counted = Counted::of(device.case).filter(|counted| counted.share() >= ALL_BUT_LITTLE)?;
     let FastPath { mode, ports, fast, .. } = counted.fast_path;
-    let is_here = ports.value.contains(&device.name) && mode.value == Xdp::Native;
+    let is_here = is_port(device.case, &device.name) && mode.value == Xdp::Native;
     let fact = FastFact::Forwards { share: counted.share(), since: counted.since() };
     is_here.then(|| Software::new(State::Spreads, Fact::Fast(fact), [fast.quote(), &ports.quote]))
 }
@@ -106,7 +111,7 @@ pub(crate) fn candidate<'c>(case: &Case<'c>) -> Option<Candidate<'c>> {
         return None;
     }
     let pppoe = interfaces.iter().any(|one| case.ends_pppoe(one));
-    let is_stacked = || case.stacked().any(|one| stacked::is_vlan(one));
+    let is_stacked = || case.stacked().any(stacked::is_vlan);
     let is_worth = match pppoe {
         true => !coalesces(case),
         false => is_stacked() || !case.snapshot().netfilter.routed.is_empty(),

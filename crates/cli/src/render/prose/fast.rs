@@ -3,7 +3,7 @@
 use super::facts::parts::over;
 use doctor::facts::{FastEffect, FastFact};
 use fastpath::Obstacle;
-use format::{Share, plural, printable, thousands};
+use format::{plural, thousands};
 
 /// What the fact states.
 pub fn sentence(fact: &FastFact) -> String {

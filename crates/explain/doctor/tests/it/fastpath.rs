@@ -201,6 +201,8 @@ fn where_one_works_nothing_else_is_offered() {
         // One that does nothing is no reason to leave the rest as it is; another one is not offered.
         (&machine(10), OFF, LIMITS, &["=rxlane: ", "nft 'add flowtable"]),
         (&machine(10), RPS, GRAVE, &["rps_cpus"]),
+        // Its program is where that of steering would be.
+        (&machine(10), "one-queue-hot", GRAVE, &["rps_cpus", "=rxlane: "]),
     ]);
     let busy = one(&machine(190_000), "one-queue-hot");
     states(&busy, "Forwards");
