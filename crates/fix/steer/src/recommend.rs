@@ -450,6 +450,23 @@ mod tests {
     }
 
     #[test]
+    fn one_flow_cannot_be_spread_and_can_be_less_work() {
+        let one_flow = |evidence: &mut Evidence| {
+            evidence.worth = Some(1.0);
+            evidence.means.fastpath = true;
+        };
+        let (found, reason) = answer(one_flow);
+        assert_eq!(found, Answer::Fastpath);
+        assert!(matches!(reason, Reason::KernelWay(4, way, Some(_)) if way.fastpath), "{reason:?}");
+        // A CPU whose load nobody knows may have time left.
+        let (found, reason) = answer(|evidence| {
+            one_flow(evidence);
+            evidence.busiest = Some(BusiestCpu { cpu: 0, share: 1.0, load: None });
+        });
+        assert_eq!((found, reason), (Answer::Nothing, Reason::OneFlow));
+    }
+
+    #[test]
     fn nothing_is_recommended_without_load() {
         for frames in [None, Some(12)] {
             let (found, _) = answer(|evidence| evidence.frames = frames);
