@@ -1,6 +1,8 @@
 //! `rxlane collect`: what this machine says of its receive path, as one text; and the script that does the same
 //! on machines without rxlane.
 
+#[cfg(target_os = "linux")]
+use crate::arguments::StateArguments;
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::output_file::OutputFile;
@@ -111,8 +113,8 @@ impl CollectArguments {
         };
         let mut line = crate::progress::Progress::new();
         let mut bundle = Vec::new();
-        let mut steer_status = crate::doctor_command::live::steer_status;
-        let collected = host::live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
+        let mut programs = crate::doctor_command::live::OwnPrograms::of(&StateArguments::default());
+        let collected = host::live::collect_with(&options, &mut programs, &mut bundle, &mut |progress| {
             line.show(&words(&progress));
         });
         drop(line);

@@ -1,6 +1,7 @@
 //! This machine as the doctor's material.
 
 use super::{DoctorArguments, lacks};
+use crate::arguments::StateArguments;
 use crate::live_sample;
 use crate::output::complain;
 use crate::render::prose::trace::privilege;
@@ -12,12 +13,13 @@ use host::live::{self, Options, Progress};
 use host::sample::Limits;
 use host::text::Reader;
 use host::trace::{NotOpened, Obstacle, Trace};
+use serde::Serialize;
+use service::control::ControlError;
+use service::{Instances, Kind, StateDir};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
-use steer::error::Error;
 use steer::record::Records;
-use steer::status::Status;
 
 /// What findings call the text of a live machine.
 const NAME: &str = "this machine";
@@ -76,7 +78,7 @@ fn machine(arguments: &DoctorArguments) -> anyhow::Result<Reader> {
     };
     let mut bundle = Vec::new();
     let mut line = crate::progress::Progress::new();
-    live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
+    live::collect_with(&options, &mut OwnPrograms::of(&arguments.state), &mut bundle, &mut |progress| {
         line.show(&words(&progress));
     })
     .map_err(|error| match error {
@@ -103,20 +105,44 @@ fn no_interface(word: &str, known: &[String]) -> anyhow::Error {
 /// Bytes of a line that a reader of bundles takes for sure.
 const LINE: usize = 32 * 1024;
 
-/// What `rxlane steer status NAME --json` prints: on one line, over many where it would be a long one.
-pub fn steer_status(name: &str) -> Result<String, String> {
-    let records = Records::new(Records::DIRECTORY);
-    worded_status(&steer::status::status(name, Duration::ZERO, &records))
+/// What rxlane's programs in this network namespace do.
+pub struct OwnPrograms {
+    records: Records,
+    state: StateDir,
 }
 
-/// The same of a status that is known.
-pub fn worded_status(status: &Result<Status, Error>) -> Result<String, String> {
-    let status = status.as_ref().map_err(|error| one_line(&error.to_string()))?;
-    let line = serde_json::to_string(status).map_err(|error| error.to_string())?;
+impl OwnPrograms {
+    /// Those that are recorded there.
+    pub fn of(state: &StateArguments) -> OwnPrograms {
+        OwnPrograms { records: state.records(), state: state.folder() }
+    }
+}
+
+impl live::Programs for OwnPrograms {
+    fn steer_status(&mut self, name: &str) -> Result<String, String> {
+        let status = steer::status::status(name, Duration::ZERO, &self.records);
+        printed(status.map_err(|error| error.to_string()))
+    }
+
+    fn fastpath_status(&mut self) -> Option<Result<String, String>> {
+        let instances = Instances::new(Kind::Fastpath, self.state.clone()).map_err(ControlError::from);
+        let status = instances.and_then(|all| all.ask::<fastpath::status::Status>(fastpath::NAME, "status"));
+        match status {
+            // The kernel has removed the program with its process.
+            Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
+            status => Some(printed(status.map_err(|error| error.to_string()))),
+        }
+    }
+}
+
+/// JSON on one line, over many where it would be a long one; an error on one.
+pub fn printed(status: Result<impl Serialize, String>) -> Result<String, String> {
+    let status = status.map_err(|why| one_line(&why))?;
+    let line = serde_json::to_string(&status).map_err(|error| error.to_string())?;
     if line.len() <= LINE {
         return Ok(line);
     }
-    serde_json::to_string_pretty(status).map_err(|error| error.to_string())
+    serde_json::to_string_pretty(&status).map_err(|error| error.to_string())
 }
 
 fn words(progress: &Progress) -> String {

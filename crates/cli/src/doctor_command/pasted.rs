@@ -11,15 +11,21 @@ use host::setting::{InterfaceName, Setting};
 use host::{Snapshot, System};
 use std::io::Write;
 
-/// Prints the files for the first remedy of each finding that is certain and more than a remark.
+/// Prints the files for a remedy of each finding that is certain and more than a remark.
 pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> CommandResult {
     let system = snapshot.system.as_ref().map_or(System::Linux, |system| system.value);
     let origin =
         Origin { written_by: "rxlane doctor --from FILE --persist --dry-run".to_owned(), removed_by: None };
     let mut commands: Vec<String> = Vec::new();
     for finding in chosen(report, &[])? {
-        let is_own = |remedy: &&WordedRemedy<'_>| remedy.os == system.name() && !remedy.is_question;
-        let Some(remedy) = finding.remedies.iter().find(is_own) else { continue };
+        let mut remedies =
+            finding.remedies.iter().filter(|remedy| remedy.os == system.name() && !remedy.is_question);
+        let is_own =
+            |remedy: &&WordedRemedy<'_>| remedy.commands.iter().all(|command| command.starts_with("rxlane "));
+        // What the machine has itself, before what requires rxlane there.
+        let Some(remedy) = remedies.clone().find(|remedy| !is_own(remedy)).or_else(|| remedies.next()) else {
+            continue;
+        };
         if remedy.commands.iter().all(|command| is_diagnosis(command)) {
             continue;
         }
@@ -56,7 +62,7 @@ pub fn print(out: &mut Output, report: &Worded<'_>, snapshot: &Snapshot) -> Comm
 
 /// Whether a command finds something out and sets nothing.
 fn is_diagnosis(command: &str) -> bool {
-    command.starts_with("rxlane steer check ")
+    ["rxlane steer check ", "rxlane fastpath check "].iter().any(|one| command.starts_with(one))
 }
 
 /// Whether a finding before sets the same, as two do with a vector: the graver finding's value holds.

@@ -6,7 +6,7 @@ use super::remedies::{self, Rendered};
 use crate::output::{BAD, BOLD, GOOD, Output, POOR, QUIET};
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use doctor::finding::{Certainty, Evidence, Severity};
-use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
+use doctor::report::{FastPathRow, InterfaceRow, Outcome, QueueRow, SteeringRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
 use format::{Share, Table, plural, printable, shortened, thousands, wrapped};
 use std::collections::BTreeSet;
@@ -75,6 +75,10 @@ pub fn print(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
             || row.steering.is_some()
             || report.vectors.iter().any(|v| v.interface == row.name)
     };
+    if let Some(row) = &report.fastpath {
+        out.heading("Fast path")?;
+        paragraph(out, "  ", &fast_path(row))?;
+    }
     let interfaces: Vec<&InterfaceRow> = report.interfaces.iter().filter(has_tables).collect();
     for interface in interfaces.iter().take(INTERFACES) {
         print_interface(out, report, interface)?;
@@ -274,6 +278,18 @@ fn print_interface(out: &mut Output, report: &Worded<'_>, interface: &InterfaceR
         queues(out, &interface.queues, since)?;
     }
     matrix(out, &vectors)
+}
+
+/// `lan0, wan0, native mode: 97 % of 12,345 packets between the samples; 2 connections in it.`
+fn fast_path(row: &FastPathRow) -> String {
+    let all = row.slow.values().fold(row.fast, |sum, packets| sum.saturating_add(*packets));
+    let when = if row.since_start { "since it is up" } else { "between the samples" };
+    let part = match row.fast_share {
+        Some(share) => format!("{:.0} % of {}", 100.0 * share, plural(all, "packet")),
+        None => "no packet".to_owned(),
+    };
+    let flows = row.flows.map(|flows| format!("; {} in it", plural(flows, "connection")));
+    format!("{}, {} mode: {part} {when}{}.", row.ports.join(", "), row.mode, flows.unwrap_or_default())
 }
 
 /// `Steering: native mode, 97 % of the frames to 3 CPUs; the busiest, CPU 2, takes 35 %; none dropped between the samples.`

@@ -71,7 +71,7 @@ impl ExporterArguments {
 
     fn gatherer(&self) -> Gatherer {
         let interfaces = Some(self.interfaces.clone()).filter(|names| !names.is_empty());
-        Gatherer { interfaces, state: self.state.folder() }
+        Gatherer { interfaces, state: self.state.clone() }
     }
 
     fn write(&self, out: &mut Output) -> CommandResult {

@@ -3,11 +3,11 @@
 use super::{BOLD, GOOD, POOR, item};
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
+use crate::render::prose::fast::{obstacle, passed};
 use fastpath::NAME;
 use fastpath::Obstacle;
 use fastpath::status::{SCHEMA, Status};
 use format::{Share, duration, plural, printable, size, thousands};
-use serde_json::{Value, json};
 use service::Kind;
 use std::io::{self, Write};
 
@@ -39,10 +39,8 @@ impl StatusArguments {
 }
 
 /// A status by a schema.
-pub fn document(schema: &str, status: &Status) -> Value {
-    let mut document = json!(status);
-    document["schema"] = schema.into();
-    document
+pub fn document(schema: &str, status: &Status) -> Status {
+    Status { schema: schema.to_owned(), ..status.clone() }
 }
 
 /// What was forwarded, and why the rest was not.
@@ -62,7 +60,7 @@ pub fn counted(out: &mut Output, status: &Status) -> io::Result<()> {
         item(
             out,
             name,
-            &format!("{:>13}  {:<17} {}", thousands(*packets), printable(reason), meaning(reason)),
+            &format!("{:>13}  {:<17} {}", thousands(*packets), printable(reason), passed(reason)),
         )?;
     }
     if status.limited > 0 {
@@ -91,51 +89,4 @@ fn refusals(out: &mut Output, status: &Status) -> io::Result<()> {
         item(out, "events", &format!("{mark}: lost {times}, after which everything was read anew"))?;
     }
     Ok(())
-}
-
-/// Why packets go to the kernel.
-fn meaning(reason: &str) -> &'static str {
-    match reason {
-        "no-entry" => "no connection that is installed",
-        "stale" => "being resolved anew",
-        "daemon-silent" => "the daemon was stopped",
-        "not-addressed" => "to another MAC address",
-        "no-next-hop" => "the next station is not known",
-        "too-long" => "longer than the MTU",
-        "fragment" => "fragments",
-        "ip-options" => "IP options",
-        "other-protocol" => "neither TCP nor UDP",
-        "ttl" => "TTL or hop limit at its end",
-        "tcp-flags" => "SYN, FIN or RST",
-        "control" => "PPPoE and PPP control",
-        "pppoe" => "a PPPoE header that does not fit",
-        "not-ip" => "no IP",
-        "malformed" => "a header that does not fit",
-        "checksum" => "a checksum that is not complete",
-        "no-room" => "no room for headers",
-        _ => "",
-    }
-}
-
-/// Why connections are left to the kernel.
-fn obstacle(obstacle: Obstacle) -> &'static str {
-    match obstacle {
-        Obstacle::Local => "to or from this machine",
-        Obstacle::Multicast => "multicast or broadcast",
-        Obstacle::Helper => "a helper reads them (FTP, SIP)",
-        Obstacle::Elsewhere => "in a conntrack zone or a flowtable",
-        Obstacle::TranslatedIpv6 => "IPv6 with translated addresses",
-        Obstacle::Ipsec => "an IPsec policy",
-        Obstacle::NoRoute => "no route",
-        Obstacle::Asymmetric => "answers take another way",
-        Obstacle::Mark => "rules route by a mark that is not known",
-        Obstacle::NoNeighbour => "a station without MAC address, as yet",
-        Obstacle::NoBridgePort => "a station behind no known bridge port, as yet",
-        Obstacle::VlanFiltering => "a bridge that filters VLANs",
-        Obstacle::NoPort => "by an interface on none of the ports",
-        Obstacle::Interface => "by a tunnel, bond or unknown PPP interface",
-        Obstacle::Tags => "more than two tags",
-        Obstacle::TagPriority => "a VLAN device that sets priorities",
-        Obstacle::Full => "no place: --flows gives more",
-    }
 }

@@ -3,6 +3,7 @@
 pub mod coalescing;
 pub mod explain;
 mod facts;
+pub mod fast;
 mod flow;
 mod locks;
 mod remedies;

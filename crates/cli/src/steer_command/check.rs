@@ -42,12 +42,15 @@ pub struct CheckArguments {
 }
 
 /// What the rows of ways rest on.
-const COUNTED: &str = "Counted with igb, PPPoE and 16 TCP connections on Linux 7.3 (docs/measurements/kernel-paths.md), and \
-                       computed for the CPUs of this machine and the flows of the sample.";
+const COUNTED: &str = "Counted with igb, PPPoE and 16 TCP connections on Linux 7.3 (docs/measurements/kernel-paths.md), the fast path on \
+                       6.12 (docs/measurements/fastpath.md), and computed for the CPUs of this machine and the flows of the sample.";
 /// What a flowtable does besides.
 const FLOWTABLE: &str = "LAN stands for the devices of the other ports, physical ones, not ppp0 or a bridge. What the flowtable \
                          passes goes by shapers (SQM, CAKE) and counters of rules; `nft delete table inet rxlane` ends it. On OpenWrt: \
                          `uci set firewall.@defaults[0].flow_offloading=1; uci commit firewall; service firewall restart`.";
+/// What the fast path does besides.
+const FASTPATH: &str = "LAN stands for the other ports. Packets of established connections go past shapers (SQM, CAKE), rules and \
+                        counters; the first command names those of this machine, and changes nothing. `rxlane fastpath down` ends it.";
 /// Rows of lists that a machine can make long.
 const ROWS: usize = 32;
 /// Time over which the rates of an interface that is steered are taken.
@@ -139,7 +142,7 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
         return out.paragraph("  ", &printable(&place.text));
     }
     let style = match check.recommendation.answer {
-        Answer::Steer | Answer::Steered | Answer::Kernel => GOOD,
+        Answer::Steer | Answer::Steered | Answer::Kernel | Answer::Fastpath => GOOD,
         Answer::Rps | Answer::Unknown => POOR,
         Answer::Nothing => BOLD,
     };
@@ -284,19 +287,21 @@ fn expected(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
     }
 }
 
-/// The commands of what the kernel has instead of steering.
+/// The commands of what there is instead of steering.
 fn kernel_way(out: &mut Output, check: &Check) -> io::Result<()> {
     if check.commands.is_empty() {
         return Ok(());
     }
-    out.heading("The kernel's way")?;
+    let is_fast = check.recommendation.answer == Answer::Fastpath;
+    out.heading(if is_fast { "The fast path" } else { "The kernel's way" })?;
     for command in &check.commands {
         writeln!(out, "  {}", out.styled(BOLD, printable(command)))?;
     }
-    if check.recommendation.way.is_some_and(|way| way.flowtable) {
-        out.paragraph("  ", FLOWTABLE)?;
+    match check.recommendation.way {
+        Some(way) if way.fastpath => out.paragraph("  ", FASTPATH),
+        Some(way) if way.flowtable => out.paragraph("  ", FLOWTABLE),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// What each way costs, as it was counted.

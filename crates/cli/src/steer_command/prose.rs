@@ -297,6 +297,9 @@ fn busiest_words(cpus: usize, way: &Way) -> String {
 
 /// `a flowtable and RPS`; `neither RPS nor steering` where nothing is added.
 pub fn way_words(way: &Way) -> String {
+    if way.fastpath {
+        return "the fast path".to_owned();
+    }
     let spreading = match way.spreading {
         Spread::Nothing => None,
         Spread::Rps => Some("RPS"),
@@ -317,9 +320,10 @@ fn leaves(way: &Way) -> &'static str {
     if parts.into_iter().filter(|part| *part).count() > 1 { "leave" } else { "leaves" }
 }
 
-/// What `up` adds where the kernel has a better way.
-pub fn kernel_way(check: &Check) -> Option<String> {
-    let way = check.recommendation.way.filter(|_| check.recommendation.answer == Answer::Kernel)?;
+/// What `up` adds where there is a better way.
+pub fn better_way(check: &Check) -> Option<String> {
+    let is_better = matches!(check.recommendation.answer, Answer::Kernel | Answer::Fastpath);
+    let way = check.recommendation.way.filter(|_| is_better)?;
     Some(format!(
         "On this kernel {} {} the busiest CPU less or as much to do, with less work in all: `rxlane steer check {}` prints the commands.",
         way_words(&way),
@@ -377,13 +381,20 @@ mod tests {
 
     #[test]
     fn ways_are_named_by_their_parts() {
-        let way =
-            |flowtable, pppoe_gro, spreading| Way { pppoe_gro, flowtable, spreading, busiest: 0.3, all: 0.8 };
+        let way = |flowtable, pppoe_gro, spreading| Way {
+            pppoe_gro,
+            flowtable,
+            fastpath: false,
+            spreading,
+            busiest: 0.3,
+            all: 0.8,
+        };
         for (way, expected) in [
             (way(false, false, Spread::Nothing), "neither RPS nor steering"),
             (way(false, true, Spread::Nothing), "PPPoE GRO"),
             (way(true, false, Spread::Rps), "a flowtable and RPS"),
             (way(true, true, Spread::Steer), "a flowtable, PPPoE GRO and steering"),
+            (Way { fastpath: true, ..way(false, false, Spread::Nothing) }, "the fast path"),
         ] {
             assert_eq!(way_words(&way), expected);
         }

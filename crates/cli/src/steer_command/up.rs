@@ -103,7 +103,7 @@ impl UpArguments {
             .and_then(|request| with_progress(|progress| resolve(&request, &manner, self.seconds, progress)));
         let mut resolved = resolved.map_err(prose::Worded)?;
         prose::complete(&mut resolved.check);
-        let better = prose::kernel_way(&resolved.check);
+        let better = prose::better_way(&resolved.check);
         resolved.check.remarks.extend(better);
         if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
             return Err(Lacks(

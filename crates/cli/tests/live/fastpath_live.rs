@@ -4,6 +4,7 @@ mod bridge;
 mod changes;
 mod commands;
 mod daemon;
+mod doctor;
 mod ended;
 mod hostile;
 mod links;

@@ -64,6 +64,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         vectors: rows::vectors(case),
         per_cpu: rows::per_cpu(case),
         stacked: stacked::rows(case),
+        fastpath: rows::fast_path(case),
         traffic: rows::traffic(case),
         findings,
         rules,

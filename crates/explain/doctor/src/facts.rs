@@ -2,9 +2,11 @@
 
 #![expect(missing_docs, reason = "the sentence that the command makes of each is its documentation")]
 
+mod fast;
 mod flow;
 
 use crate::pppoe_gro::PppoeGro;
+pub use fast::{FastEffect, FastFact};
 pub use flow::{Bypass, FlowEffect, FlowFact, LookedUp};
 use serde::Serialize;
 
@@ -135,6 +137,8 @@ pub enum Fact {
     InputQueue { depth: Option<u64>, drops: u64, new: Option<u64> },
     // flowtable-off, flowtable-devices, flowtable-bypassed, hw-offload-off
     Flow(FlowFact),
+    // fastpath-bypassed, flowtable-off, and rules where a fast path is up
+    Fast(FastFact),
     // gro-off, mtu-below-1500, user-space-pppoe, checksum-double-tag, offload-lost
     GroOff,
     GroPppoe,
@@ -424,6 +428,7 @@ pub enum Effect {
         rebalance: bool,
     },
     Flow(FlowEffect),
+    Fast(FastEffect),
     /// `pppoe`: what PPPoE carries is coalesced, too.
     Gro {
         pppoe: bool,

@@ -143,6 +143,16 @@ pub(crate) fn is_port(case: &Case<'_>, interface: &Interface) -> bool {
     is_such && !interface.name.is_empty() && !NOT_PORTS.contains(&digits) && !has_switch_ports()
 }
 
+/// The devices and switch ports between which this machine forwards, as far as the text shows them.
+pub(crate) fn ports(case: &Case<'_>) -> Vec<String> {
+    let forwarding = may_forward(case);
+    let is_one =
+        |one: &&Interface| is_port(case, one) && may_work(one) && forwarding.contains(one.name.as_str());
+    let names: BTreeSet<String> =
+        case.snapshot().interfaces.iter().filter(is_one).map(|one| one.name.clone()).collect();
+    names.into_iter().collect()
+}
+
 /// The interfaces by which packets may be forwarded, as far as the text shows: those with an address, or that carry PPPoE, and what is
 /// below them (VLANs, the ports of a bridge). The ends of containers are none: they come and go, and no flowtable follows them.
 fn may_forward<'c>(case: &Case<'c>) -> BTreeSet<&'c str> {
@@ -208,11 +218,7 @@ pub(crate) fn devices(case: &Case<'_>) -> Vec<String> {
         };
         return interfaces.iter().filter(is_top).map(|one| one.name.clone()).collect();
     }
-    let mut names: BTreeSet<String> = interfaces
-        .iter()
-        .filter(|one| is_port(case, one) && may_work(one) && forwarding.contains(one.name.as_str()))
-        .map(|one| one.name.clone())
-        .collect();
+    let mut names: BTreeSet<String> = ports(case).into_iter().collect();
     if lookup == Lookup::MissesPppoe {
         for session in interfaces.iter().filter(|one| is_ppp(one)) {
             names.remove(lookup_device(case, &session.name));

@@ -4,6 +4,7 @@
 use crate::cores::Cores;
 use crate::device::{self, Device};
 use crate::facts::{Effect, Fact, Forecast};
+use crate::fast_path;
 use crate::finding::{Finding, Remedy, Severity};
 use crate::modelled::{self, By};
 use crate::placement::Placement;
@@ -74,9 +75,10 @@ impl Device<'_> {
     }
 
     /// Steering in XDP, by this program. `None` where the driver does not run XDP programs: in generic mode the socket
-    /// buffer is made before the program runs, which takes the gain away.
+    /// buffer is made before the program runs, which takes the gain away; or a fast path has its program there.
     pub fn steer(&self) -> Option<Remedy> {
-        if self.steering.as_ref().is_some_and(|steering| *steering.mode.get() != Xdp::Off) {
+        let has_fast_path = fast_path::is_port(self.case, &self.name);
+        if has_fast_path || self.steering.as_ref().is_some_and(|steering| *steering.mode.get() != Xdp::Off) {
             return None;
         }
         let native = self.case.agreed(self, |profile| profile.tri(schema::XDP_NATIVE));

@@ -29,6 +29,8 @@ pub struct Report {
     pub vectors: Vec<VectorRow>,
     pub per_cpu: Vec<CpuRow>,
     pub stacked: Vec<StackedRow>,
+    /// What rxlane's fast path forwards; absent where none is known to be up.
+    pub fastpath: Option<FastPathRow>,
     /// The traffic sample, by the interface that it counts for.
     pub traffic: Vec<TrafficRow>,
     #[serde(skip)]
@@ -107,6 +109,23 @@ pub struct SteeringRow {
     pub since_start: bool,
     /// Whether a living process moves flows from busy to idle CPUs, where known.
     pub rebalances: Option<bool>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FastPathRow {
+    pub ports: Vec<String>,
+    /// `native`, `generic`, or `off`.
+    pub mode: &'static str,
+    /// Packets that it forwarded.
+    pub fast: u64,
+    /// Packets that it left to the kernel, by reason.
+    pub slow: BTreeMap<String, u64>,
+    /// Part of them all that it forwarded, 0 to 1; absent where there were none.
+    pub fast_share: Option<f64>,
+    /// Connections that are in it.
+    pub flows: Option<u64>,
+    /// Whether packets are those since it is up, not between two samples.
+    pub since_start: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! The tables of a report: interfaces with queues, vectors × CPUs, CPUs.
 
 use crate::report::{
-    CpuRow, InterfaceRow, QueueRow, StackRow, SteeredCpuRow, SteeringRow, TrafficRow, VectorRow,
+    CpuRow, FastPathRow, InterfaceRow, QueueRow, StackRow, SteeredCpuRow, SteeringRow, TrafficRow, VectorRow,
 };
 use crate::{Case, Device, steered};
 use host::{Basis, Counter, Fact, Interface, Interrupt, Observed, Shares, Xdp};
@@ -57,11 +57,6 @@ fn interface_row(interface: &Device<'_>) -> InterfaceRow {
 fn steering_row(device: &Device<'_>) -> Option<SteeringRow> {
     let case = device.case;
     let steering = device.steering.as_ref()?;
-    let mode = match steering.mode.get() {
-        Xdp::Native => "native",
-        Xdp::Generic => "generic",
-        Xdp::Off | Xdp::Offloaded => "off",
-    };
     let steered = steered::of(device);
     let by_target = || steering.cpus.iter();
     let frames = column(case, by_target().filter_map(|(&cpu, target)| Some((cpu, target.frames.as_ref()?))));
@@ -76,13 +71,38 @@ fn steering_row(device: &Device<'_>) -> Option<SteeringRow> {
     let is_sampled =
         by_target().filter_map(|(_, target)| target.frames.as_ref()).all(|frames| frames.counted().is_some());
     Some(SteeringRow {
-        mode,
+        mode: mode(*steering.mode.get()),
         classes: steering.classes.as_ref().map(|seen| seen.get().clone()),
         share: steered.and_then(|steered| steered.share()),
         cpus: cpus.collect(),
         since_start: !is_sampled || case.snapshot().interval.is_none(),
         rebalances: latest(&steering.rebalances),
     })
+}
+
+/// What a fast path forwards; `None` where none is known, or its counters were started anew.
+pub(crate) fn fast_path(case: &Case<'_>) -> Option<FastPathRow> {
+    let fast_path = case.snapshot().fast_path.as_ref()?;
+    let shares = fast_path.shares(case.snapshot().interval)?;
+    let (fast, slow) = shares.counts.split_first()?;
+    let total = shares.total();
+    Some(FastPathRow {
+        ports: fast_path.ports.value.clone(),
+        mode: mode(fast_path.mode.value),
+        fast: *fast,
+        slow: fast_path.slow.keys().cloned().zip(slow.iter().copied()).collect(),
+        fast_share: (total > 0).then(|| *fast as f64 / total as f64),
+        flows: fast_path.flows.as_ref().map(|flows| *flows.get()),
+        since_start: shares.basis == Basis::SinceStart,
+    })
+}
+
+const fn mode(xdp: Xdp) -> &'static str {
+    match xdp {
+        Xdp::Native => "native",
+        Xdp::Generic => "generic",
+        Xdp::Off | Xdp::Offloaded => "off",
+    }
 }
 
 fn value(fact: &Option<Fact<String>>) -> Option<String> {

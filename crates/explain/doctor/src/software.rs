@@ -3,6 +3,7 @@
 
 use crate::device::Device;
 use crate::facts::{Effect, Fact};
+use crate::fast_path;
 use crate::finding::{Finding, Remedy, Severity};
 use crate::load::Load;
 use crate::steered::{self, Handover, Steered};
@@ -12,6 +13,7 @@ use kernel::cpu::CpuSet;
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
+    /// It spreads the frames, or forwards them itself.
     Spreads,
     /// It is on, and passes them where they arrive.
     Passes,
@@ -70,7 +72,7 @@ impl Device<'_> {
                 Handover::OtherClasses(classes) => other_classes(self, &steered, classes),
             });
         }
-        rps(self, queue).or_else(|| unread(self))
+        fast_path::software(self).or_else(|| rps(self, queue)).or_else(|| unread(self))
     }
 }
 

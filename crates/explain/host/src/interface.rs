@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 /// Bytes of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
 const LONGEST_NAME: usize = 127;
 
+/// Queueing disciplines that hold traffic to a rate, or give classes their shares (tc(8)).
+pub const SHAPERS: [&str; 10] =
+    ["cake", "htb", "hfsc", "tbf", "cbq", "drr", "ets", "qfq", "netem", "cake_mq"];
+
 /// The name of the interface to which goes what is nobody's; no interface has it.
 pub(crate) const NOBODY: &str = "\0";
 
@@ -227,6 +231,8 @@ pub struct Interface {
     pub queues: BTreeMap<u32, Queue>,
     pub totals: Totals,
     pub xdp: Option<Observed<Xdp>>,
+    /// The queueing discipline of what it sends, where that is one of [`SHAPERS`].
+    pub shaper: Option<Fact<String>>,
     /// What rxlane's program hands to other CPUs.
     pub steering: Option<Steering>,
     /// SR-IOV functions in use.
@@ -262,6 +268,7 @@ impl Interface {
             queues: BTreeMap::new(),
             totals: Totals::default(),
             xdp: None,
+            shaper: None,
             steering: None,
             virtual_functions: None,
             seen,

@@ -33,6 +33,7 @@
 mod architecture;
 pub mod collector;
 mod counter;
+mod fast_path;
 mod interface;
 #[cfg(target_os = "linux")]
 pub mod live;
@@ -49,8 +50,10 @@ pub mod trace;
 
 pub use architecture::{Architecture, Fixed};
 pub use counter::{Basis, Counter, Delta, Shares};
+pub use fast_path::FastPath;
 pub use interface::{
-    Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, SteerTarget, Steering, Totals, Xdp,
+    Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, SHAPERS, SteerTarget, Steering,
+    Totals, Xdp,
 };
 pub use machine::{
     Chip, Cpus, Distribution, FunctionShare, Interrupt, Load, LogLine, LogTopic, Mbufs, Netisr,

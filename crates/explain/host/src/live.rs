@@ -5,7 +5,7 @@
 //! * What the tools would print is rendered from what the kernel says over netlink, ioctl, procfs and sysfs; no tool
 //!   is run, so none has to be installed. The forms are those of iproute2 6.1, ethtool 6.1, util-linux and procps.
 //! * What eBPF maps hold is not for this crate to read: who calls may answer `rxlane steer status` for the interfaces
-//!   that have an XDP program ([`collect_with`]).
+//!   that have an XDP program, and `rxlane fastpath status` ([`collect_with`]).
 //! * Nothing is changed. The ioctl is given commands that read, and no other.
 //! * No privilege is needed. What this process may not read, what the kernel does not know, and what vanished in the
 //!   meantime, says so in its place (`# not read: …`), and the rest goes on.
@@ -111,8 +111,14 @@ pub enum Error {
     Write(#[source] io::Error),
 }
 
-/// Says what `rxlane steer status NAME --json` would print of an interface, or why it cannot be told, in one line.
-pub type SteerStatus<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+/// What rxlane's own programs do: what its commands would print, or why that cannot be told, in one line.
+pub trait Programs {
+    /// `rxlane steer status NAME --json` of an interface.
+    fn steer_status(&mut self, name: &str) -> Result<String, String>;
+
+    /// `rxlane fastpath status --json`; `None` where none is up.
+    fn fastpath_status(&mut self) -> Option<Result<String, String>>;
+}
 
 /// Reads this machine and writes a bundle to `out`. Takes as long as the interval and well under a second more.
 ///
@@ -128,24 +134,24 @@ pub fn collect(
     run(options, None, out, progress)
 }
 
-/// [`collect`], with what steers the frames of interfaces that have an XDP program. `steer_status` is asked for each
-/// of them in each sample; the time that it takes comes on top.
+/// [`collect`], with what rxlane's programs do with the frames of interfaces that have an XDP program. They are queried in each
+/// sample; the time that it takes comes on top.
 ///
 /// # Errors
 ///
-/// Those of [`collect`]. What `steer_status` could not tell is written down as not read.
+/// Those of [`collect`]. What `programs` could not tell is written down as not read.
 pub fn collect_with(
     options: &Options,
-    steer_status: &mut SteerStatus<'_>,
+    programs: &mut dyn Programs,
     out: &mut impl Write,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
-    run(options, Some(steer_status), out, progress)
+    run(options, Some(programs), out, progress)
 }
 
 fn run(
     options: &Options,
-    mut steer_status: Option<&mut SteerStatus<'_>>,
+    mut programs: Option<&mut (dyn Programs + '_)>,
     out: &mut impl Write,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
@@ -156,7 +162,7 @@ fn run(
 
     progress(Progress::Sample(1));
     let start = Instant::now();
-    let first = Sample::read(&links, &chosen, &mut ethtool, steer_status.as_deref_mut());
+    let first = Sample::read(&links, &chosen, &mut ethtool, programs.as_deref_mut());
     bundle.sample(1, first.at)?;
     first.write(&mut bundle)?;
     settings(&mut bundle, options, &links, &chosen, &first, &mut ethtool, progress)?;
@@ -167,7 +173,7 @@ fn run(
     }
     wait(start, options.interval, progress);
     progress(Progress::Sample(2));
-    let second = Sample::read(&Links::read(), &chosen, &mut ethtool, steer_status);
+    let second = Sample::read(&Links::read(), &chosen, &mut ethtool, programs);
     bundle.sample(2, second.at)?;
     second.write(&mut bundle)?;
     processes(&mut bundle, second.processes.as_ref(), first.processes.as_ref().ok())?;
@@ -220,7 +226,7 @@ impl Sample {
         links: &Links,
         chosen: &Chosen,
         ethtool: &mut Ethtool,
-        steer_status: Option<&mut SteerStatus<'_>>,
+        programs: Option<&mut (dyn Programs + '_)>,
     ) -> Sample {
         let at = monotonic_seconds();
         let interrupts = files::text(Path::new("/proc/interrupts"));
@@ -231,10 +237,19 @@ impl Sample {
         };
         outputs.push(("ip -d -s link".to_owned(), listing));
         outputs.extend(chosen.links.iter().map(|link| ethtool.statistics(&link.name)));
-        if let Some(steer_status) = steer_status {
+        if let Some(programs) = programs {
             // In the order of the first sample, and as they are now.
-            let now = chosen.links.iter().filter(|link| links.has_program(&link.name));
-            outputs.extend(now.map(|link| steered(&link.shown(), steer_status)));
+            let now = || chosen.links.iter().filter(|link| links.has_program(&link.name));
+            for link in now() {
+                let name = link.shown();
+                let status = programs.steer_status(&name).map_err(Unread);
+                outputs.push((format!("rxlane steer status {name} --json"), status));
+            }
+            if now().next().is_some()
+                && let Some(status) = programs.fastpath_status()
+            {
+                outputs.push(("rxlane fastpath status --json".to_owned(), status.map_err(Unread)));
+            }
         }
         Sample { at, interrupts, outputs, processes: Processes::read() }
     }
@@ -258,11 +273,6 @@ fn machine_counters() -> Vec<(String, Output)> {
         (command("/proc/softirqs"), files::text(Path::new("/proc/softirqs"))),
         (command("/proc/net/softnet_stat"), files::text(&files::of_this_namespace("softnet_stat"))),
     ]
-}
-
-/// What steers an interface's frames.
-fn steered(name: &str, steer_status: &mut SteerStatus<'_>) -> (String, Output) {
-    (format!("rxlane steer status {name} --json"), steer_status(name).map_err(Unread))
 }
 
 fn put_all(bundle: &mut Bundle<'_, impl Write>, outputs: &[(String, Output)]) -> Result<(), Error> {

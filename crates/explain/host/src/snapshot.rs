@@ -3,8 +3,8 @@
 #![expect(missing_docs, reason = "what its name does not say has a comment")]
 
 use crate::{
-    Architecture, Cpus, Distribution, Fact, FunctionShare, Interface, Interrupt, LogLine, Mbufs, Netfilter,
-    Netisr, Observed, Process, Quote, Softnet, System, interface,
+    Architecture, Cpus, Distribution, Fact, FastPath, FunctionShare, Interface, Interrupt, LogLine, Mbufs,
+    Netfilter, Netisr, Observed, Process, Quote, Softnet, System, interface,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,6 +88,8 @@ pub struct Snapshot {
     /// a name without an option says that such a section was shown.
     pub uci: BTreeMap<String, Observed<String>>,
     pub netfilter: Netfilter,
+    /// What `rxlane fastpath` forwards, where it is up.
+    pub fast_path: Option<FastPath>,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// Tools whose output was recognised (`ethtool -S`), with the first line of each: the evidence of what was

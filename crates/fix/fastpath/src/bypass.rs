@@ -4,9 +4,6 @@ use crate::topology::Topology;
 use kernel::netlink::{self, Refusal};
 use serde::Serialize;
 
-/// Queueing disciplines that hold traffic to a rate, or give classes their shares (tc(8)).
-const SHAPERS: [&str; 10] = ["cake", "htb", "hfsc", "tbf", "cbq", "drr", "ets", "qfq", "netem", "cake_mq"];
-
 /// Something that packets of the fast path do not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -41,7 +38,7 @@ pub fn bypassed(topology: &Topology, ports: &[u32]) -> Result<Vec<Bypassed>, Ref
         .collect();
     let name =
         |interface: u32| topology.links.get(&interface).map(|link| link.name.clone()).unwrap_or_default();
-    let is_shaper = |qdisc: &netlink::Qdisc| SHAPERS.contains(&qdisc.kind.as_str());
+    let is_shaper = |qdisc: &netlink::Qdisc| host::SHAPERS.contains(&qdisc.kind.as_str());
     let mut all: Vec<Bypassed> = netlink::qdiscs()?
         .into_iter()
         .filter(|qdisc| above.contains(&qdisc.interface) && is_shaper(qdisc))

@@ -63,7 +63,7 @@ pub struct Check {
     pub sample: Option<SampleRow>,
     pub remarks: Vec<String>,
     pub recommendation: Recommendation,
-    /// The commands of the kernel's way, where that is recommended instead of steering.
+    /// The commands of the kernel's way or of the fast path, where that is recommended instead of steering.
     pub commands: Vec<String>,
     /// What the model expects RPS and steering to bring; `None` where it was not computed, is unknown, or frames are steered.
     pub expected: Option<Expected>,
@@ -224,7 +224,7 @@ pub fn check(request: &Request, observation: &Observation, known: &Known) -> Res
     Ok(Checked { check, plan, classes, stripping, evidence })
 }
 
-/// What leads to the kernel's way; nothing where that is not the answer.
+/// What leads to the kernel's way or the fast path; nothing where that is not the answer.
 fn commands(
     case: &Case<'_>,
     interface: &Interface,
@@ -232,7 +232,9 @@ fn commands(
     found: &Recommendation,
 ) -> Vec<String> {
     match (found.answer, found.way) {
-        (Answer::Kernel | Answer::Rps, Some(way)) => ways::commands(case, interface, evidence, way),
+        (Answer::Kernel | Answer::Fastpath | Answer::Rps, Some(way)) => {
+            ways::commands(case, interface, evidence, way)
+        }
         (Answer::Rps, None) if !evidence.rps => ways::rps_commands(case, interface),
         _ => Vec::new(),
     }
@@ -276,7 +278,12 @@ fn evidence(
     sample: Option<SampleRow>,
     input: &Input<'_>,
 ) -> Evidence {
-    let means = Means::of(case, interface, known.forwards);
+    let native = input
+        .features
+        .map(|features| features.is_native() && features.redirects())
+        .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE)));
+    let takes_program = native == Some(true) && input.program.is_none();
+    let means = Means::of(case, interface, known.forwards, takes_program);
     let shares: Vec<f64> = classes.iter().filter(|row| row.selected).filter_map(|row| row.share).collect();
     let busiest = receiving.first().map(|most| BusiestCpu {
         cpu: most.cpu,
@@ -293,10 +300,7 @@ fn evidence(
         steerable: (!shares.is_empty()).then(|| shares.iter().sum()),
         worth: sample.filter(|sample| sample.frames >= ENOUGH).map(|sample| sample.worth),
         selected: classes.iter().any(|row| row.selected),
-        native: input
-            .features
-            .map(|features| features.is_native() && features.redirects())
-            .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE))),
+        native,
         buffered: interface
             .driver
             .as_ref()

@@ -17,6 +17,8 @@ pub enum Answer {
     Rps,
     /// What the kernel has: PPPoE GRO, a flowtable, either with RPS or without.
     Kernel,
+    /// `rxlane fastpath`.
+    Fastpath,
     Nothing,
     Unknown,
     /// It is steered: what a look shows is what steering left.
@@ -29,6 +31,7 @@ impl Answer {
             Answer::Steer => "steer",
             Answer::Rps => "RPS is enough",
             Answer::Kernel => "the kernel's own way is better",
+            Answer::Fastpath => "the fast path is better",
             Answer::Nothing => "nothing to do",
             Answer::Unknown => "unknown",
             Answer::Steered => "steered already",
@@ -45,9 +48,9 @@ pub struct Recommendation {
     pub why: Vec<Reason>,
     /// What the busiest CPU would have to do; `None` where the CPUs that receive are not known.
     pub predicted: Option<Prediction>,
-    /// The way that is recommended, where the kernel has more than RPS.
+    /// The way that is recommended, where there is more than RPS and steering.
     pub way: Option<Way>,
-    /// Every way that was compared; empty where the kernel has nothing besides RPS.
+    /// Every way that was compared; empty where there is nothing besides RPS and steering.
     pub ways: Vec<Way>,
 }
 
@@ -75,7 +78,7 @@ pub enum Reason {
     /// With so many CPUs RPS and steering leave the busiest one about the same work.
     TooLittle(usize, Prediction),
     Leaves(Prediction),
-    /// With so many CPUs the kernel's way is as good as the best with steering, or better.
+    /// With so many CPUs the kernel's way is as good as the best with steering, or better; or the fast path as the best without.
     KernelWay(usize, Way, Option<Way>),
     /// With so many CPUs steering is better than what the kernel has; the best of that, too.
     SteerWay(usize, Way, Option<Way>),
@@ -176,9 +179,18 @@ pub fn recommend(evidence: &Evidence) -> Recommendation {
     let settled = no_use(evidence)
         .map(|reason| (Answer::Nothing, reason))
         .or_else(|| unknown(evidence).map(|reason| (Answer::Unknown, reason)));
-    let way = ways::best(&ways, evidence.native != Some(false)).filter(|_| settled.is_none());
+    let way = match &settled {
+        None => ways::best(&ways, evidence.native != Some(false)),
+        // What nothing can spread can be less all the same.
+        Some((_, Reason::OneFlow)) if is_busy(evidence) => ways.iter().find(|way| way.fastpath).copied(),
+        Some(_) => None,
+    };
     let (answer, why) = match (settled, way) {
-        (Some((answer, reason)), _) => (answer, vec![reason]),
+        (Some((_, reason)), Some(way)) => {
+            let (answer, why) = by_way(evidence, way, &ways);
+            (answer, why.into_iter().chain([reason]).collect())
+        }
+        (Some((answer, reason)), None) => (answer, vec![reason]),
         (None, Some(way)) => by_way(evidence, way, &ways),
         (None, None) => worth(evidence, predicted),
     };
@@ -211,6 +223,11 @@ fn no_use(evidence: &Evidence) -> Option<Reason> {
     evidence.worth.is_some_and(|worth| worth < ONE_FLOW).then_some(Reason::OneFlow)
 }
 
+/// Whether the CPU that receives most is known to have no time left.
+fn is_busy(evidence: &Evidence) -> bool {
+    evidence.busiest.and_then(|busiest| busiest.load).is_some_and(|load| load.idle < ROOM)
+}
+
 fn receiving(load: &Load) -> f64 {
     load.interrupt + load.softirq.unwrap_or(load.system)
 }
@@ -230,22 +247,25 @@ fn unknown(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-/// The answer where the kernel has more than RPS.
+/// The answer where there is more than RPS and steering.
 fn by_way(evidence: &Evidence, way: Way, ways: &[Way]) -> (Answer, Vec<Reason>) {
-    let best_of = |steered: bool| {
-        let of_kind = ways.iter().filter(|way| (way.spreading == Spread::Steer) == steered);
-        of_kind.min_by(|a, b| a.busiest.total_cmp(&b.busiest)).copied()
+    let least = |is_such: fn(&&Way) -> bool| {
+        ways.iter().filter(is_such).min_by(|a, b| a.busiest.total_cmp(&b.busiest)).copied()
     };
+    let steered = || least(|way| way.spreading == Spread::Steer);
     let cpus = evidence.online.len();
     let (answer, decisive) = match way.spreading {
-        Spread::Steer => (Answer::Steer, Reason::SteerWay(cpus, way, best_of(false))),
+        _ if way.fastpath => (Answer::Fastpath, Reason::KernelWay(cpus, way, least(|way| !way.fastpath))),
+        Spread::Steer => {
+            (Answer::Steer, Reason::SteerWay(cpus, way, least(|way| way.spreading != Spread::Steer)))
+        }
         Spread::Nothing if evidence.means.is_used(way) => {
-            (Answer::Nothing, Reason::KernelWay(cpus, way, best_of(true)))
+            (Answer::Nothing, Reason::KernelWay(cpus, way, steered()))
         }
         Spread::Rps if !way.pppoe_gro && !way.flowtable => {
-            (Answer::Rps, Reason::KernelWay(cpus, way, best_of(true)))
+            (Answer::Rps, Reason::KernelWay(cpus, way, steered()))
         }
-        _ => (Answer::Kernel, Reason::KernelWay(cpus, way, best_of(true))),
+        _ => (Answer::Kernel, Reason::KernelWay(cpus, way, steered())),
     };
     let no_native = (evidence.native == Some(false)).then_some(Reason::NoNative);
     let receives = evidence.busiest.map(Reason::Receives);
@@ -427,6 +447,23 @@ mod tests {
                 (Answer::Nothing, reason)
             );
         }
+    }
+
+    #[test]
+    fn one_flow_cannot_be_spread_and_can_be_less_work() {
+        let one_flow = |evidence: &mut Evidence| {
+            evidence.worth = Some(1.0);
+            evidence.means.fastpath = true;
+        };
+        let (found, reason) = answer(one_flow);
+        assert_eq!(found, Answer::Fastpath);
+        assert!(matches!(reason, Reason::KernelWay(4, way, Some(_)) if way.fastpath), "{reason:?}");
+        // A CPU whose load nobody knows may have time left.
+        let (found, reason) = answer(|evidence| {
+            one_flow(evidence);
+            evidence.busiest = Some(BusiestCpu { cpu: 0, share: 1.0, load: None });
+        });
+        assert_eq!((found, reason), (Answer::Nothing, Reason::OneFlow));
     }
 
     #[test]

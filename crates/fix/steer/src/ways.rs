@@ -1,12 +1,13 @@
 //! What the kernel itself has for a busy receive path, and which way leaves the busiest CPU least to do: nothing, RPS, steering, each as
-//! it is, with PPPoE GRO, with a flowtable, and with both.
+//! it is, with PPPoE GRO, with a flowtable, and with both; and rxlane's fast path in the place of all of them.
 //!
-//! RPS and steering move work to other CPUs; GRO and a flowtable take it away. Which is better follows from instructions counted for
-//! each way ([`Measured::on`]; `docs/measurements/kernel-paths.md`) and the CPUs of this machine.
+//! RPS and steering move work to other CPUs; GRO, a flowtable and the fast path take it away. Which is better follows from instructions counted for
+//! each way ([`Measured::on`], `docs/measurements/kernel-paths.md`; [`Measured::FAST`], `docs/measurements/fastpath.md`) and the CPUs of
+//! this machine.
 
 use crate::recommend::{Costs, Evidence, WORTH, busiest_with};
 use doctor::pppoe_gro::PppoeGro;
-use doctor::{Case, Lookup, flowtable_commands, lookup_device};
+use doctor::{Case, Lookup, fast_path_commands, flowtable_commands, lookup_device};
 use format::quoted;
 use host::Interface;
 use model::forecast::{KernelPath, Measured};
@@ -39,13 +40,15 @@ impl Use {
 pub struct Means {
     pub pppoe_gro: Use,
     pub flowtable: Use,
+    /// Whether the interface can have a fast path, and one is better than what the kernel has.
+    pub fastpath: bool,
     /// Whether the threads that steered frames go to coalesce (Linux 6.15, `cpu_map_gro_receive()` in kernel/bpf/cpumap.c).
     pub steered_gro: bool,
 }
 
 impl Means {
-    /// Those of an interface; `forwards`: the machine forwards.
-    pub fn of(case: &Case<'_>, interface: &Interface, forwards: bool) -> Means {
+    /// Those of an interface; `forwards`: the machine forwards; `takes_program`: its driver runs XDP programs, and there is none.
+    pub fn of(case: &Case<'_>, interface: &Interface, forwards: bool, takes_program: bool) -> Means {
         let ends_pppoe = case.ends_pppoe(interface);
         let gro = interface.features.get("generic-receive-offload").map(|seen| *seen.get());
         let coalesces = case.pppoe_gro().is_some_and(|(PppoeGro { coalesces, .. }, _)| coalesces);
@@ -61,7 +64,10 @@ impl Means {
             true if is_possible => Use::Off,
             _ => Use::Never,
         };
-        Means { pppoe_gro, flowtable, steered_gro: case.coalesces_steered() == Some(true) }
+        // A connection in a flowtable does not enter a fast path.
+        let is_free = takes_program && flowtable != Use::On;
+        let fastpath = forwards && is_free && case.may_have_fast_path(interface);
+        Means { pppoe_gro, flowtable, fastpath, steered_gro: case.coalesces_steered() == Some(true) }
     }
 
     /// What a packet costs as things are, spread or not.
@@ -80,7 +86,7 @@ impl Means {
 
     /// Whether a way takes what is in use now, no more and no less.
     pub(crate) fn is_used(self, way: Way) -> bool {
-        self.now() == KernelPath { pppoe_gro: way.pppoe_gro, flowtable: way.flowtable }
+        !way.fastpath && self.now() == KernelPath { pppoe_gro: way.pppoe_gro, flowtable: way.flowtable }
     }
 
     fn paths(self) -> Vec<KernelPath> {
@@ -115,6 +121,8 @@ pub enum Spread {
 pub struct Way {
     pub pppoe_gro: bool,
     pub flowtable: bool,
+    /// `rxlane fastpath`, without any of the others.
+    pub fastpath: bool,
     pub spreading: Spread,
     /// Work of the busiest CPU for an average frame, as part of what it is now.
     pub busiest: f64,
@@ -136,12 +144,12 @@ fn uneven(evidence: &Evidence) -> f64 {
 pub fn ways(evidence: &Evidence) -> Vec<Way> {
     let (means, uneven) = (evidence.means, uneven(evidence));
     let counted = |path| Measured::on(path, evidence.forwards).map(Costs::measured);
-    if means.pppoe_gro == Use::Never && means.flowtable == Use::Never || evidence.buffered {
+    let has_none = means.pppoe_gro == Use::Never && means.flowtable == Use::Never && !means.fastpath;
+    if has_none || evidence.buffered {
         return Vec::new();
     }
-    let Some((_, now)) = counted(means.now()).and_then(|costs| busiest_with(evidence, costs, uneven)) else {
-        return Vec::new();
-    };
+    let Some(costs) = counted(means.now()) else { return Vec::new() };
+    let Some((_, now)) = busiest_with(evidence, costs, uneven) else { return Vec::new() };
     let mut ways = Vec::new();
     for path in means.paths() {
         let Some(costs) = counted(path) else { continue };
@@ -153,6 +161,7 @@ pub fn ways(evidence: &Evidence) -> Vec<Way> {
         let way = |spreading, busiest: f64, all: f64| Way {
             pppoe_gro: path.pppoe_gro,
             flowtable: path.flowtable,
+            fastpath: false,
             spreading,
             busiest: busiest / now,
             all: all / now,
@@ -167,14 +176,28 @@ pub fn ways(evidence: &Evidence) -> Vec<Way> {
         let spread = steered.steer.stays + steered.steer.moves;
         ways.push(way(Spread::Steer, with_steering.steer, spread));
     }
+    let fast = Costs { now: Measured::FAST, ..costs };
+    if let Some((_, busiest)) = busiest_with(evidence, fast, uneven).filter(|_| means.fastpath) {
+        ways.push(Way {
+            pppoe_gro: false,
+            flowtable: false,
+            fastpath: true,
+            spreading: Spread::Nothing,
+            busiest: busiest / now,
+            all: fast.now / now,
+        });
+    }
     ways
 }
 
-/// The commands that lead from what is in use now to a way of the kernel's. LAN stands for the ports of the other side, which an
+/// The commands that lead from what is in use now to another way than steering. LAN stands for the ports of the other side, which an
 /// observation of one interface does not have.
 pub fn commands(case: &Case<'_>, interface: &Interface, evidence: &Evidence, way: Way) -> Vec<String> {
     let now = evidence.means.now();
     let word = quoted(&interface.name);
+    if way.fastpath {
+        return fast_path_commands(&[interface.name.clone(), "LAN".to_owned()]).to_vec();
+    }
     let mut commands = Vec::new();
     if way.pppoe_gro && !now.pppoe_gro {
         commands.push(format!("ethtool -K {word} gro on"));

@@ -1,6 +1,6 @@
 //! The sentences of facts.
 
-mod parts;
+pub(super) mod parts;
 
 use super::coalescing::pppoe_gro;
 use super::{cpus, name, named, numbers, percent};
@@ -489,6 +489,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         ),
 
         Fact::Flow(fact) => super::flow::sentence(fact),
+        Fact::Fast(fact) => super::fast::sentence(fact),
         Fact::GroOff => {
             "GRO is off: every received TCP segment runs through VLAN, firewall, routing and socket by itself.".into()
         }

@@ -13,6 +13,9 @@ const BYPASSES: &str = "Packets of established TCP and UDP connections then bypa
                         `counter`. The first packets of a connection, fragments, packets above the MTU and connections with a helper go \
                         the usual way.";
 
+/// What ends helpers.
+pub const NO_HELPER: &str = "no helper for connections that do not need one: rules with `ct helper set`, on OpenWrt the zone's `option auto_helper 0`";
+
 /// What the fact states.
 pub fn sentence(fact: &FlowFact) -> String {
     match fact {
@@ -142,7 +145,7 @@ pub fn words(effect: &FlowEffect) -> (String, String) {
             "Bridged packets cost less, and no longer count as connections of the router.",
         ),
         FlowEffect::NoHelper => (
-            "no helper for connections that do not need one: rules with `ct helper set`, on OpenWrt the zone's `option auto_helper 0`".into(),
+            NO_HELPER.into(),
             "New connections enter the flowtable.",
         ),
         FlowEffect::Hardware => (

@@ -367,6 +367,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             );
         }
         Effect::Flow(effect) => return super::flow::words(effect),
+        Effect::Fast(effect) => return super::fast::words(effect),
         Effect::Gro { pppoe: false } => (
             "segments of one TCP flow joined on receipt".into(),
             "Less work for each received TCP segment, the more the larger the flows. How much the text does not say. Segments inside PPPoE are unchanged.",

@@ -2,6 +2,7 @@
 //! documentation, `docs/findings/ID.md`.
 
 mod allowance;
+mod fastpath;
 mod flowtable;
 mod frames;
 mod interrupts;
@@ -95,6 +96,7 @@ pub static RULES: &[Rule] = &[
     rule!("flowtable-off", "deliver", Linux, Machine(flowtable::off)),
     rule!("flowtable-devices", "deliver", Linux, Machine(flowtable::devices)),
     rule!("flowtable-bypassed", "deliver", Linux, Machine(flowtable::bypassed)),
+    rule!("fastpath-bypassed", "deliver", Linux, Machine(fastpath::bypassed)),
     rule!("hw-offload-off", "deliver", Linux, Machine(flowtable::hardware_off)),
     rule!("checksum-double-tag", "segment", Linux, Machine(offloads::checksum)),
     rule!("offload-lost", "segment", Linux, Machine(offloads::lost)),

@@ -10,12 +10,12 @@ const BYPASSED: &str = "flowtable-bypassed";
 const HARDWARE: &str = "hw-offload-off";
 
 /// A full CPU of four, by procps' top.
-const FULL: &str = "$ top -b -n 1\n%Cpu0  :  0.0 us,  1.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi, 97.0 si,  0.0 st\n\
+pub const FULL: &str = "$ top -b -n 1\n%Cpu0  :  0.0 us,  1.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi, 97.0 si,  0.0 st\n\
                     %Cpu1  :  1.0 us,  1.0 sy,  0.0 ni, 96.0 id,  0.0 wa,  0.0 hi,  2.0 si,  0.0 st\n";
-const IDLE: &str = "$ top -b -n 1\n%Cpu0  :  0.0 us,  1.0 sy,  0.0 ni, 92.0 id,  0.0 wa,  0.0 hi,  7.0 si,  0.0 st\n\
+pub const IDLE: &str = "$ top -b -n 1\n%Cpu0  :  0.0 us,  1.0 sy,  0.0 ni, 92.0 id,  0.0 wa,  0.0 hi,  7.0 si,  0.0 st\n\
                     %Cpu1  :  1.0 us,  1.0 sy,  0.0 ni, 96.0 id,  0.0 wa,  0.0 hi,  2.0 si,  0.0 st\n";
-const ROUTER: &str = "$ sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 1\n";
-const NONE: &str = "$ nft list flowtables\ntable inet filter {\n}\n$ nproc\n4\n";
+pub const ROUTER: &str = "$ sysctl net.ipv4.ip_forward\nnet.ipv4.ip_forward = 1\n";
+pub const NONE: &str = "$ nft list flowtables\ntable inet filter {\n}\n$ nproc\n4\n";
 
 /// A session over `wan` and a bridge of two ports, as iproute2 shows them.
 fn links(kernel: &str) -> String {

@@ -197,7 +197,7 @@ fn queues_processes_interfaces_and_counters() {
 }
 
 /// A machine of each system of which next to nothing is known.
-const BARE: [&str; 5] = [
+const BARE: [&str; 6] = [
     // One hot queue, and PPPoE, of a card that nothing names.
     "$ ethtool -S eth0\n     rx_queue_0_packets: 2000000000\n     rx_queue_1_packets: 0\n",
     "$ uname -sr\nLinux 6.12.9\n$ ethtool -i eth0\ndriver: igb\nbus-info: 0000:01:00.0\n",
@@ -207,6 +207,8 @@ const BARE: [&str; 5] = [
      $ cat /proc/net/vlan/config\nVLAN Dev name    | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n\
      eth0.35        | 35  | eth0\neth0.35.7      | 7  | eth0.35\n$ ip link\n\
      9: ppp0: <POINTOPOINT,MULTICAST,NOARP,UP,LOWER_UP> qdisc fq_codel state UNKNOWN\n    link/ppp\n",
+    // A fast path that does not answer.
+    "$ rxlane fastpath status --json\n# not read: the process 7 of the fast path is stopped\n",
     "$ uname -sr\nFreeBSD 14.0-RELEASE\n$ ifconfig igb0\nigb0: flags=8843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n",
     "$ uname -sr\nNetBSD 9.3\n$ ifconfig bge0\nbge0: flags=8843<UP,BROADCAST,RUNNING> mtu 1500\n",
 ];

@@ -2,6 +2,7 @@
 
 mod cpus;
 mod dumps;
+mod fastpath;
 mod findings;
 mod flowtable;
 mod machine;

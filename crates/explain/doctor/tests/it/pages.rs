@@ -9,7 +9,7 @@ use std::path::Path;
 const IDS: &str = "single-queue link-speed pppoe-unhashed qinq-unhashed one-queue-hot one-flow udp-two-tuple reta-uneven \
                    reta-unused-queue queues-below-cpus irq-one-cpu irq-collision irq-floating cpu-shared irq-little-cpu queue-thread lock-contention mbufs-denied cpus-full napi-thread rps-off rps-same-cpu \
                    softirq-one-cpu ring-overflow ring-small backlog-drop time-squeeze moderation-off moderation-long \
-                   frame-oversize mtu-below-1500 checksum-double-tag offload-lost gro-off flowtable-off flowtable-devices flowtable-bypassed hw-offload-off tags-hidden xdp-generic-only \
+                   frame-oversize mtu-below-1500 checksum-double-tag offload-lost gro-off flowtable-off flowtable-devices flowtable-bypassed fastpath-bypassed hw-offload-off tags-hidden xdp-generic-only \
                    netisr-direct netisr-unbound input-queue-shallow user-space-pppoe interface-wedged counter-wrap transmit-hang cloud-allowance \
                    insufficient-data";
 const HEADINGS: [&str; 4] = ["What it means", "How it shows", "How to fix it", "What the fix costs"];

@@ -572,6 +572,7 @@ linux_counters() {
     if has ethtool; then
         for interface in $interfaces; do ask ethtool -S "$interface"; done
     fi
+    if has rxlane && rxlane fastpath status --json >/dev/null 2>&1; then ask rxlane fastpath status --json; fi
 }
 
 # --- FreeBSD and NetBSD ---------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ impl<'a> Command<'a> {
             // It prints nothing, unless the kernel refuses what it writes.
             "echo" if !text.contains("/smp_affinity") => return None,
             // A bundle's first line is "# rxlane bundle 1".
-            "rxlane" if !is_steer_status(arguments()) => return None,
+            "rxlane" if !STATUSES.iter().any(|of| is_status(arguments(), of)) => return None,
             "ethtool" => arguments().find(|word| !word.starts_with('-')),
             "ifconfig" => arguments()
                 .find(|word| is_interface(word))
@@ -192,6 +192,11 @@ impl<'a> Command<'a> {
         is_several || (self.path.is_some() && files() > 1)
     }
 
+    /// Whether it is `rxlane OF status`.
+    pub(crate) fn prints_status_of(&self, of: &str) -> bool {
+        self.program == "rxlane" && is_status(self.text.split_whitespace().skip(1), of)
+    }
+
     /// Whether it is that program with that option.
     pub fn is(&self, program: &str, option: &str) -> bool {
         self.program == program && self.option == Some(option)
@@ -232,9 +237,12 @@ fn interface_of_ip<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a s
     words.find(|word| *word != "dev").filter(|word| !word.starts_with('-'))
 }
 
-/// Whether the words behind `rxlane` ask for the state of steering.
-fn is_steer_status<'a>(words: impl Iterator<Item = &'a str>) -> bool {
-    words.filter(|word| !word.starts_with('-')).take(2).eq(["steer", "status"])
+/// Commands of rxlane whose `status` is read.
+const STATUSES: [&str; 2] = ["steer", "fastpath"];
+
+/// Whether the words behind `rxlane` are for the status of that.
+fn is_status<'a>(words: impl Iterator<Item = &'a str>, of: &str) -> bool {
+    words.filter(|word| !word.starts_with('-')).take(2).eq([of, "status"])
 }
 
 /// Whether the shell runs something more than once: `for`, `while`, `xargs`.

@@ -9,7 +9,7 @@ use super::kept::Kept;
 use super::line::{is_word_of, one_of_two};
 use super::{Line, Outcome, Section, Tool};
 use crate::interface::is_plain_name;
-use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
+use crate::{Counter, Fact, Interface, Kind, Observed, Quote, SHAPERS, Snapshot, Xdp};
 use std::collections::BTreeMap;
 
 pub(super) static TOOL: Tool = Tool {
@@ -148,6 +148,10 @@ impl Links {
                 "master" => {
                     let master = words.next().map(|master| Fact::new(master.to_owned(), quote.clone()));
                     interface.master = master.or(interface.master.take());
+                }
+                "qdisc" => {
+                    let shaper = words.next().filter(|kind| SHAPERS.contains(kind));
+                    interface.shaper = shaper.map(|kind| Fact::new(kind.to_owned(), quote.clone()));
                 }
                 word => {
                     let xdp = xdp(word);

@@ -16,6 +16,7 @@ mod ethtool;
 pub(crate) mod ethtool_flow_hash;
 mod ethtool_reta;
 mod ethtool_settings;
+mod fastpath_status;
 mod freebsd_devices;
 mod freebsd_nics;
 mod ifconfig;
@@ -47,6 +48,7 @@ pub(crate) mod proc_softnet;
 mod proc_stat;
 mod ps;
 mod refusal;
+mod rxlane_json;
 mod statistics;
 mod steer_status;
 mod sysctl;
@@ -174,6 +176,7 @@ static TOOLS: &[&Tool] = &[
     &ps::TOOL,
     &perf::TOOL,
     &steer_status::TOOL,
+    &fastpath_status::TOOL,
     &uci::TOOL,
     &nft::TOOL,
     &nft_json::TOOL,

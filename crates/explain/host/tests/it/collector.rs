@@ -11,6 +11,7 @@ use rxlane_host::collector::SCRIPT;
 use rxlane_host::{Delta, System};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -79,6 +80,26 @@ fn what_this_linux_says_is_understood() {
     let mut counters = snapshot.softirqs.values().flat_map(|cpus| cpus.values()).peekable();
     assert!(counters.peek().is_some());
     assert!(counters.all(|counter| counter.delta() != Delta::OneSample));
+}
+
+/// A machine that has rxlane, with a fast path up.
+#[test]
+fn a_fast_path_is_in_the_bundle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let status = "{\"schema\": \"rxlane.fastpath/1\",\n  \"ports\": [\"lan0\", \"wan0\"],\n  \"mode\": \"native\",\n  \
+                  \"packets\": {\"fast\": 7, \"slow\": {\"no-entry\": 2}}\n}";
+    let words = "[ \"$*\" = 'fastpath status --json' ] || exit 1";
+    let script = format!("#!/bin/sh\n{words}\ncat <<'END'\n{status}\nEND\n");
+    let program = folder.path().join("rxlane");
+    fs::write(&program, script).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", SCRIPT, "collector.sh", "-s", "0"]).env("PATH", path);
+    let snapshot = read(&text(&command.output().expect("sh")));
+    let fast_path = snapshot.fast_path.expect("a fast path");
+    assert_eq!((fast_path.fast.value(), fast_path.slow["no-entry"].value()), (7, 2));
+    assert_eq!(fast_path.ports.value, ["lan0", "wan0"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Everything that a snapshot says, a line each: what it is about, the value, and the line of the text that says so.
 
-use rxlane_host::{Counter, Fact, Interface, Limited, Netfilter, Observed, Snapshot};
+use rxlane_host::{Counter, Fact, FastPath, Interface, Limited, Netfilter, Observed, Snapshot};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
 
@@ -77,6 +77,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     }
     facts.all("uci", &snapshot.uci);
     facts.netfilter(&snapshot.netfilter);
+    facts.fast_path(&snapshot.fast_path);
     for one in &snapshot.unread {
         facts.note(format!("not read {}: {}", one.what, one.why));
     }
@@ -224,6 +225,7 @@ impl Facts {
         self.counters(&what("too long"), &one.totals.too_long);
         self.counters(&what("allowance"), &one.totals.allowances);
         self.observed(&what("xdp"), &one.xdp);
+        self.fact(&what("shaper"), &one.shaper);
         if let Some(steering) = &one.steering {
             self.observe(&what("steering"), &steering.mode);
             for (cpu, target) in &steering.cpus {
@@ -296,6 +298,20 @@ impl Facts {
                 "connections: {entries}, bypassed {marked} marked {helped} helped, offloaded {offloaded} marked @{line}"
             ));
         }
+    }
+
+    fn fast_path(&mut self, known: &Option<FastPath>) {
+        let Some(known) = known else { return };
+        let (mode, ports) = (&known.mode, &known.ports);
+        self.note(format!("fast path: {:?} @{}", mode.value, mode.quote.line));
+        self.note(format!("fast path ports: {} @{}", ports.value.join(" "), ports.quote.line));
+        self.note(format!("fast packets: {} @{}", count(&known.fast), known.fast.quote().line));
+        self.counters("slow packets", &known.slow);
+        self.counters("refusals", &known.refusals);
+        self.observed("flows", &known.flows);
+        self.fact("flows at most", &known.flows_most);
+        self.observed("seconds", &known.seconds);
+        self.some("process", &known.pid);
     }
 
     fn netisr(&mut self, snapshot: &Snapshot) {

@@ -241,6 +241,10 @@ fn whether_pppoe_is_coalesced_is_a_fact_with_its_source() {
     assert!(!check.facts.iter().any(|fact| matches!(fact.what, What::PppoeGro(_))));
 }
 
+fn without_native(kernel: &str) -> String {
+    pppoe_router("on", kernel).replace("igb", "e1000e").replace("8086:1521", "8086:10d3")
+}
+
 /// The answer, the way, and the commands, where so many CPUs forward or deliver.
 fn way(text: &str, cpus: u32, forwards: bool) -> (Answer, Option<(bool, bool, Spread)>, Vec<String>) {
     let known = Known { online: (0..cpus).collect(), forwards, ..Known::default() };
@@ -252,10 +256,15 @@ fn way(text: &str, cpus: u32, forwards: bool) -> (Answer, Option<(bool, bool, Sp
 #[test]
 fn the_answer_follows_from_what_the_kernel_has() {
     let (old, new) = ("Linux 6.12.9\n", "Linux 7.3.4\n");
-    // A router, which a flowtable helps on either kernel.
-    for kernel in [old, new, BACKPORTED] {
-        let (answer, way, commands) = way(&pppoe_router("on", kernel), 4, true);
-        assert_eq!(answer, Answer::Kernel, "{kernel}");
+    // A router whose kernel does not join what PPPoE carries: the fast path, and without native XDP a flowtable.
+    let (answer, _, commands) = way(&pppoe_router("on", old), 4, true);
+    let up = ["rxlane fastpath check eth0 LAN", "rxlane fastpath up eth0 LAN --daemon"];
+    assert_eq!((answer, commands), (Answer::Fastpath, up.map(str::to_owned).to_vec()));
+    let shaped = pppoe_router("on", old).replacen("qdisc mq", "qdisc cake", 1);
+    let routers = [new, BACKPORTED].map(|kernel| pppoe_router("on", kernel));
+    for router in routers.into_iter().chain([without_native(old), shaped]) {
+        let (answer, way, commands) = way(&router, 4, true);
+        assert_eq!(answer, Answer::Kernel, "{router}");
         assert!(
             way.is_some_and(|(_, flowtable, spreading)| flowtable && spreading != Spread::Steer),
             "{way:?}"
@@ -286,7 +295,10 @@ fn a_flowtable_in_use_is_not_made_again() {
         )
     };
     let add = "meta l4proto { tcp, udp } flow add @ft";
-    let text = pppoe_router("on", "Linux 6.12.9\n");
+    // Without native XDP, so that there is no fast path; and one that is in use keeps connections out of that.
+    let native = pppoe_router("on", "Linux 6.12.9\n").replace("$ nproc\n", &rules("eth0, eth1", add));
+    assert_eq!(way(&native, 4, true).0, Answer::Kernel);
+    let text = without_native("Linux 6.12.9\n");
     for (rules, expected) in [
         (rules("\"eth0\", \"eth1\"", add), false),
         (rules("eth0, eth1", add), false),
@@ -302,6 +314,21 @@ fn a_flowtable_in_use_is_not_made_again() {
             "{rules}: {commands:?}"
         );
         assert!(commands.iter().any(|command| command.contains("rps_cpus")), "{commands:?}");
+    }
+}
+
+/// One flow cannot be spread, and the work for it can be less; steering has to be better than the fast path, too.
+#[test]
+fn the_fast_path_leaves_the_busiest_cpu_a_quarter() {
+    let known = |cpus: u32| Known { online: (0..cpus).collect(), forwards: true, ..Known::default() };
+    for cpus in [2, 4, 8, 64] {
+        let text = pppoe_router("on", "Linux 6.12.9\n");
+        let found = check(&request("eth0"), &observation(&text), &known(cpus)).expect("an answer").check;
+        let found = found.recommendation;
+        let way = found.way.expect("a way");
+        assert!(way.fastpath && (way.busiest - 0.24).abs() < 0.001 && way.all == way.busiest, "{way:?}");
+        assert_eq!(found.answer, Answer::Fastpath, "{cpus}");
+        assert!(found.ways.iter().filter(|way| way.fastpath).count() == 1, "{:?}", found.ways);
     }
 }
 

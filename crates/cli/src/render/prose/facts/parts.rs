@@ -5,7 +5,7 @@ use doctor::Report;
 use doctor::facts::{Allowed, Carried, Cause, CpuLoad, DropCounter, LeftOut, Loss, Since, Steering, When};
 use format::{quoted, thousands};
 
-pub(super) fn over(since: Since, start: &'static str) -> &'static str {
+pub(in crate::render::prose) fn over(since: Since, start: &'static str) -> &'static str {
     match since {
         Since::Sample => "between the samples",
         Since::Start => start,
