@@ -1,7 +1,6 @@
 //! A daemon that is stopped, killed, ended in the middle of a transfer, and one in the background.
 
 use super::router::{LAN, PORT, Router, SERVER, WAN, at};
-use super::traffic::Datagrams;
 use crate::run::Ended;
 use crate::stream::Stream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +11,7 @@ use testkit::wait_until;
 fn a_daemon_that_is_stopped_leaves_packets_to_the_kernel() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     assert_eq!(router.slow("daemon-silent"), 0);
     up.signal("STOP");
     let before = router.forwarded_by_kernel();
@@ -90,10 +86,7 @@ fn a_daemon_in_the_background_is_ended_by_down() {
     let Some(router) = Router::translating() else { return };
     let started = router.run(&["up", LAN, WAN, "--daemon"]);
     started.ends(0).says("The fast path is up on lan0, wan0.").says("daemon");
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     router.run(&["down"]).ends(0).says("The fast path is off.");
     assert!(!router.has_program(LAN) && !router.has_program(WAN));
     router.run(&["down"]).ends(1);

@@ -2,7 +2,7 @@
 
 use super::router::{PORT, Router, SERVER, at};
 use super::sniffer::{TCP, UDP};
-use super::traffic::{Datagrams, wait_for_packets};
+use super::traffic::wait_for_packets;
 use crate::stream::Stream;
 use kernel::netlink::netfilter::conntrack::{Direction, remove};
 use std::net::SocketAddr;
@@ -19,10 +19,7 @@ fn forget(router: &Router, protocol: u8, source: SocketAddr, destination: Socket
 fn nothing_of_a_forgotten_connection_is_fast() {
     for router in [Router::routed, Router::translating].into_iter().map_while(|make| make()) {
         let up = router.up();
-        let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-        datagrams.exchange();
-        router.wait_for_flows(1);
-        router.becomes_fast(&mut datagrams);
+        let mut datagrams = router.fast_datagrams(SERVER);
         let [_, mut outside] = router.sniffers();
         assert!(forget(&router, UDP, datagrams.client(), at(SERVER, PORT)));
         router.wait_for_flows(0);
@@ -63,10 +60,7 @@ fn a_stream_goes_on_when_it_is_forgotten() {
 fn a_rule_that_drops_and_a_forgotten_connection_are_an_end() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     // By itself the rule has no effect on it: `check` says so.
     router.nft(
         "table inet forbidden {
