@@ -40,11 +40,14 @@ pub enum Obstacle {
     TagPriority,
     /// There is no place for another flow or next hop.
     Full,
+    /// Its source is translated, and its packets leave by another interface from now on: conntrack ends it with its next packet if
+    /// the address is that of the former one (masquerade).
+    Moved,
 }
 
 impl Obstacle {
     /// All of them.
-    pub const ALL: [Obstacle; 17] = [
+    pub const ALL: [Obstacle; 18] = [
         Obstacle::Local,
         Obstacle::Multicast,
         Obstacle::Helper,
@@ -62,11 +65,12 @@ impl Obstacle {
         Obstacle::Tags,
         Obstacle::TagPriority,
         Obstacle::Full,
+        Obstacle::Moved,
     ];
 
     /// Whether it may go by itself, without a change of routes or interfaces.
     pub const fn is_temporary(self) -> bool {
-        matches!(self, Obstacle::NoNeighbour | Obstacle::NoBridgePort | Obstacle::Full)
+        matches!(self, Obstacle::NoNeighbour | Obstacle::NoBridgePort | Obstacle::Full | Obstacle::Moved)
     }
 
     /// Whether a change of interfaces, routes, rules or policies may remove it.
@@ -105,6 +109,7 @@ impl Obstacle {
             Obstacle::Tags => "tags",
             Obstacle::TagPriority => "tag-priority",
             Obstacle::Full => "full",
+            Obstacle::Moved => "moved",
         }
     }
 }

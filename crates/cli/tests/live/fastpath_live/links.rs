@@ -12,7 +12,13 @@ const SERVER: &str = "10.9.0.2";
 /// IP bytes of a datagram of these tests, behind the PPP protocol.
 const PPP_LENGTH: [u8; 2] = [0x02, 0x76];
 
-fn link(router: &Router, namespace: &Namespace, parent: &str, encapsulation: &str, address: &str) -> Process {
+pub fn link(
+    router: &Router,
+    namespace: &Namespace,
+    parent: &str,
+    encapsulation: &str,
+    address: &str,
+) -> Process {
     let mut command = namespace.command(BINARY);
     command.args(["link", "up", "--parent", parent, "--name", "sub0", "--encap", encapsulation]);
     command.args(["--address", address, "--datapath", "simple", "--state", &router.state()]);
