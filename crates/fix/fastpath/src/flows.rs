@@ -3,7 +3,8 @@
 use crate::connection::{Established, Tuple};
 use crate::next_hops;
 use crate::resolve::Resolved;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Instant;
 use xdp::forward::Key;

@@ -40,8 +40,8 @@ pub enum Obstacle {
     TagPriority,
     /// There is no place for another flow or next hop.
     Full,
-    /// Its source is translated, and its packets leave by another interface from now on: conntrack ends it with its next packet if
-    /// the address is that of the former one (masquerade).
+    /// Its source is translated, and its packets leave by another interface from now on. A masquerade ends with the next of them that
+    /// the kernel sees; nobody reports which translation is one, so that others stay with the kernel, too.
     Moved,
 }
 
@@ -70,7 +70,7 @@ impl Obstacle {
 
     /// Whether it may go by itself, without a change of routes or interfaces.
     pub const fn is_temporary(self) -> bool {
-        matches!(self, Obstacle::NoNeighbour | Obstacle::NoBridgePort | Obstacle::Full | Obstacle::Moved)
+        matches!(self, Obstacle::NoNeighbour | Obstacle::NoBridgePort | Obstacle::Full)
     }
 
     /// Whether a change of interfaces, routes, rules or policies may remove it.
