@@ -88,7 +88,15 @@ impl Router {
         let instances = router
             .inside(|| Instances::new(Service::Fastpath, StateDir::at(&state)).expect("a state folder"));
         let ends = LINES.map(|(_, far)| outside.inside(|| Frames::open(far).expect("a socket")));
-        Some(Router { daemon: None, _receivers: receivers, instances, router, outside, ends, folder })
+        Some(Router {
+            daemon: None,
+            _receivers: receivers,
+            instances,
+            router,
+            _outside: outside,
+            ends,
+            folder,
+        })
     }
 
     pub fn status(&self) -> Status {
