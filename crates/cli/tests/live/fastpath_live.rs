@@ -11,7 +11,9 @@ mod links;
 mod reasons;
 mod router;
 mod sniffer;
+mod survival;
 mod traffic;
+mod transfer;
 
 use crate::run::Ended;
 use crate::stream::Stream;

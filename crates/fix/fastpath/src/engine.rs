@@ -13,11 +13,11 @@ use crate::flows::Flows;
 use crate::next_hops::NextHops;
 use crate::ports::Ports;
 use crate::topology::{Overlay, Topology};
+use foldhash::{HashMap, HashMapExt};
 use keep::Timeouts;
 use kernel::netlink::netfilter::conntrack::{Keep, Update};
 use kernel::netlink::{self, Routes};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
 use std::time::Instant;
 use xdp::forward::Forwarding;
 

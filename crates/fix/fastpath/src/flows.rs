@@ -2,7 +2,9 @@
 
 use crate::connection::{Established, Tuple};
 use crate::next_hops;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::resolve::Resolved;
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Instant;
 use xdp::forward::Key;
@@ -18,6 +20,15 @@ pub struct Installed {
     pub next_hops: [next_hops::Key; 2],
     /// When its timeout was last renewed.
     pub renewed: Instant,
+}
+
+impl Installed {
+    /// Whether its source is translated and its packets would leave by another interface than they do: the kernel ends a masquerade
+    /// then (`nf_nat_oif_changed()` of net/netfilter/nf_nat_core.c), and nobody reports which translation is one.
+    pub fn is_moved(&self, to: &Resolved) -> bool {
+        let Established { original, reply, .. } = &self.connection;
+        original.source != reply.destination && self.next_hops[0].interface != to.outside.interface
+    }
 }
 
 /// All of them. The indices have numbers of flows, which are a fraction of a tuple's size.

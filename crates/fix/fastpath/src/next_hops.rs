@@ -2,7 +2,8 @@
 
 use crate::obstacle::Obstacle;
 use crate::resolve::Side;
-use std::collections::{HashMap, VecDeque};
+use foldhash::HashMap;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use xdp::forward::NextHop;
 

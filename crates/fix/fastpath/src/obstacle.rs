@@ -40,11 +40,14 @@ pub enum Obstacle {
     TagPriority,
     /// There is no place for another flow or next hop.
     Full,
+    /// Its source is translated, and its packets leave by another interface from now on. A masquerade ends with the next of them that
+    /// the kernel sees; nobody reports which translation is one, so that others stay with the kernel, too.
+    Moved,
 }
 
 impl Obstacle {
     /// All of them.
-    pub const ALL: [Obstacle; 17] = [
+    pub const ALL: [Obstacle; 18] = [
         Obstacle::Local,
         Obstacle::Multicast,
         Obstacle::Helper,
@@ -62,6 +65,7 @@ impl Obstacle {
         Obstacle::Tags,
         Obstacle::TagPriority,
         Obstacle::Full,
+        Obstacle::Moved,
     ];
 
     /// Whether it may go by itself, without a change of routes or interfaces.
@@ -105,6 +109,7 @@ impl Obstacle {
             Obstacle::Tags => "tags",
             Obstacle::TagPriority => "tag-priority",
             Obstacle::Full => "full",
+            Obstacle::Moved => "moved",
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::connection::Established;
 use crate::obstacle::Obstacle;
 use crate::topology::{Topology, Way};
+use foldhash::HashMap;
 use kernel::netlink::{Found, Lookup, Routes};
 use std::net::IpAddr;
 
@@ -83,11 +84,19 @@ impl Resolver<'_> {
     /// the packets; `None`: that of the connection.
     fn routed(&mut self, connections: &[Established], mark: Option<u32>) -> Vec<Routed> {
         let mark = |connection: &Established| mark.unwrap_or(connection.mark);
-        let first: Vec<Lookup> = connections
+        // Many connections have few clients.
+        let client = |one: &Established| (one.original.source.ip(), mark(one));
+        let mut clients: Vec<(IpAddr, u32)> = connections.iter().map(client).collect();
+        clients.sort_unstable();
+        clients.dedup();
+        let lookups: Vec<Lookup> =
+            clients.iter().map(|(address, mark)| Lookup { mark: *mark, ..Lookup::to(*address) }).collect();
+        let found: HashMap<(IpAddr, u32), Result<Found, Obstacle>> =
+            clients.into_iter().zip(self.find(&lookups)).collect();
+        let first: Vec<Result<Found, Obstacle>> = connections
             .iter()
-            .map(|one| Lookup { mark: mark(one), ..Lookup::to(one.original.source.ip()) })
+            .map(|one| found.get(&client(one)).copied().unwrap_or(Err(Obstacle::NoRoute)))
             .collect();
-        let first = self.find(&first);
         let lookups: Vec<Lookup> = connections
             .iter()
             .zip(&first)

@@ -2,8 +2,8 @@
 //! from an interface down to the port by which frames leave.
 
 use crate::obstacle::Obstacle;
+use foldhash::{HashMap, HashSet};
 use kernel::netlink::{self, BridgeEntry, Link, Neighbour, Policy, Refusal};
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use wire::ethernet::MacAddress;
 use xdp::forward::{Session, Tag};
@@ -73,17 +73,14 @@ impl Topology {
     /// Those of rtnetlink.
     pub fn read(overlays: impl Fn(&str) -> Option<Overlay>) -> Result<Topology, Refusal> {
         let links = netlink::links()?;
-        let is_tun = |link: &&Link| link.kind.as_deref() == Some("tun");
-        let found =
-            links.iter().filter(is_tun).filter_map(|link| Some((link.name.clone(), overlays(&link.name)?)));
         let mut topology = Topology {
-            overlays: found.collect(),
             links: links.into_iter().map(|link| (link.index, link)).collect(),
             policies: netlink::policies()?,
             own: netlink::addresses()?.into_iter().collect(),
             sessions: sessions(&std::fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default()),
             ..Topology::default()
         };
+        topology.find_overlays(overlays);
         for neighbour in netlink::neighbours()? {
             topology.set_neighbour(neighbour);
         }
@@ -91,6 +88,19 @@ impl Topology {
             topology.set_bridge_entry(&entry);
         }
         Ok(topology)
+    }
+
+    /// Looks for what is below interfaces of which it is not known: a program answers only some time after its interface is there, and
+    /// no event says when. Gives whether any was found.
+    pub fn find_overlays(&mut self, overlays: impl Fn(&str) -> Option<Overlay>) -> bool {
+        let is_unknown =
+            |link: &&Link| link.kind.as_deref() == Some("tun") && !self.overlays.contains_key(&link.name);
+        let unknown = self.links.values().filter(is_unknown);
+        let found: Vec<(String, Overlay)> =
+            unknown.filter_map(|link| Some((link.name.clone(), overlays(&link.name)?))).collect();
+        let has_found = !found.is_empty();
+        self.overlays.extend(found);
+        has_found
     }
 
     /// Whether an address is this machine's.

@@ -155,6 +155,7 @@ pub fn obstacle(obstacle: Obstacle) -> &'static str {
         Obstacle::Tags => "more than two tags",
         Obstacle::TagPriority => "a VLAN device that sets priorities",
         Obstacle::Full => "no place: --flows gives more",
+        Obstacle::Moved => "translated, and by another interface from now on",
     }
 }
 

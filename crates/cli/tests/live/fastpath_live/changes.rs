@@ -1,6 +1,6 @@
 //! Neighbours, routes, rules, addresses and links that change under a connection.
 
-use super::router::{BEHIND, FAR, LAN, PORT, Router, SERVER, WAN, ip, mac, show};
+use super::router::{BEHIND, FAR, LAN, Router, SERVER, WAN, ip, mac, show};
 use super::sniffer::Sniffer;
 use super::traffic::{Datagrams, wait_for_packets};
 use testkit::{wait_for, wait_until};
@@ -8,15 +8,6 @@ use testkit::{wait_for, wait_until};
 /// The second line to the server.
 const SECOND: &str = "wan1";
 const SECOND_FAR: &str = "eth1";
-
-/// A router with its fast path up, and a connection that is fast.
-fn fast(router: &Router, server: &str) -> Datagrams {
-    let mut datagrams = Datagrams::through(router, server, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
-    datagrams
-}
 
 /// A server with an address behind two lines; the first one is in use. The client's network is routed back by the same one.
 fn two_lines() -> Option<Router> {
@@ -63,7 +54,7 @@ fn packets_follow_a_neighbour_to_its_next_mac_address() {
     const NEXT: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, SERVER);
+    let mut datagrams = router.fast_datagrams(SERVER);
     ip(&router.server, &["link", "set", FAR, "address", "02:00:00:00:00:77"]);
     announce(&router, NEXT);
     router.becomes_fast(&mut datagrams);
@@ -79,7 +70,7 @@ fn packets_follow_a_neighbour_to_its_next_mac_address() {
 fn without_a_neighbour_packets_are_the_kernels() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, SERVER);
+    let mut datagrams = router.fast_datagrams(SERVER);
     // One that answers no ARP any more.
     ip(&router.server, &["link", "set", FAR, "arp", "off"]);
     router.ip(&["neigh", "del", SERVER, "dev", WAN]);
@@ -103,7 +94,7 @@ fn without_a_neighbour_packets_are_the_kernels() {
 fn a_neighbour_that_comes_back_is_used_again() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, SERVER);
+    let mut datagrams = router.fast_datagrams(SERVER);
     let address = mac(&router.server, FAR).map(|byte| format!("{byte:02x}")).join(":");
     for _ in 0..5 {
         let both = format!("neigh del {SERVER} dev {WAN}\nneigh add {SERVER} lladdr {address} dev {WAN}\n");
@@ -119,7 +110,7 @@ fn a_neighbour_that_comes_back_is_used_again() {
 fn packets_leave_by_the_line_of_the_route_and_of_the_rule() {
     let Some(router) = two_lines() else { return };
     let up = router.up_on(&[LAN, WAN, SECOND], &[]);
-    let mut datagrams = fast(&router, BEHIND);
+    let mut datagrams = router.fast_datagrams(BEHIND);
     takes_only(&router, &mut datagrams, FAR, SECOND_FAR);
     move_to(&router, "10.3.0.2", "10.3.0.1");
     takes_only(&router, &mut datagrams, SECOND_FAR, FAR);
@@ -140,7 +131,7 @@ fn packets_leave_by_the_line_of_the_route_and_of_the_rule() {
 fn a_route_to_an_interface_without_the_program_is_the_kernels() {
     let Some(router) = two_lines() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, BEHIND);
+    let mut datagrams = router.fast_datagrams(BEHIND);
     move_to(&router, "10.3.0.2", "10.3.0.1");
     router.wait_for_flows(0);
     router.exchanges_slowly(&mut datagrams);
@@ -153,7 +144,7 @@ fn a_route_to_an_interface_without_the_program_is_the_kernels() {
 fn a_blackhole_takes_its_packets() {
     let Some(router) = two_lines() else { return };
     let up = router.up_on(&[LAN, WAN, SECOND], &[]);
-    let mut datagrams = fast(&router, BEHIND);
+    let mut datagrams = router.fast_datagrams(BEHIND);
     router.ip(&["route", "replace", "blackhole", BEHIND]);
     router.wait_for_flows(0);
     let before = router.fast();
@@ -170,7 +161,7 @@ fn a_blackhole_takes_its_packets() {
 fn an_address_that_is_removed_takes_its_routes_with_it() {
     let Some(router) = two_lines() else { return };
     let up = router.up_on(&[LAN, WAN, SECOND], &[]);
-    let mut datagrams = fast(&router, BEHIND);
+    let mut datagrams = router.fast_datagrams(BEHIND);
     router.ip(&["address", "del", "10.2.0.1/24", "dev", WAN]);
     router.wait_for_flows(0);
     let before = router.fast();
@@ -189,7 +180,7 @@ fn an_address_that_is_removed_takes_its_routes_with_it() {
 fn an_address_of_its_own_is_not_forwarded_to() {
     let Some(router) = two_lines() else { return };
     let up = router.up_on(&[LAN, WAN, SECOND], &[]);
-    let mut datagrams = fast(&router, BEHIND);
+    let mut datagrams = router.fast_datagrams(BEHIND);
     router.address(&router.router, "lo", &[&format!("{BEHIND}/32")]);
     router.wait_for_flows(0);
     let before = router.fast();
@@ -205,7 +196,7 @@ fn an_address_of_its_own_is_not_forwarded_to() {
 fn a_link_that_was_down_is_fast_again() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, SERVER);
+    let mut datagrams = router.fast_datagrams(SERVER);
     for (namespace, interface) in
         [(&router.router, WAN), (&router.server, FAR), (&router.router, LAN), (&router.client, FAR)]
     {
@@ -228,7 +219,7 @@ fn a_link_that_was_down_is_fast_again() {
 fn a_smaller_mtu_holds_for_packets_that_are_fast() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = fast(&router, SERVER);
+    let mut datagrams = router.fast_datagrams(SERVER);
     // A veth takes no longer packets than it sends; the server has the same.
     ip(&router.server, &["link", "set", FAR, "mtu", "600"]);
     router.ip(&["link", "set", WAN, "mtu", "600"]);

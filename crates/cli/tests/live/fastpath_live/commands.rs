@@ -126,3 +126,16 @@ fn what_cannot_be_is_refused_with_its_reason() {
     command.output().expect("it starts").is(&"without root", 3, "root");
     assert!(!router.has_program(LAN) && !router.has_program(WAN));
 }
+
+#[test]
+fn generic_xdp_forwards_too() {
+    let Some(router) = Router::translating() else { return };
+    let up = router.up_on(&[LAN, WAN], &["--generic"]);
+    let mut datagrams = router.fast_datagrams(SERVER);
+    assert_eq!(router.status()["mode"], "generic");
+    let [_, mut outside] = router.sniffers();
+    router.becomes_fast(&mut datagrams);
+    // With right checksums, as every packet that a sniffer gives.
+    assert!(!outside.packets().is_empty());
+    up.interrupted().ends(0);
+}

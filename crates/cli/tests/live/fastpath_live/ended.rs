@@ -1,15 +1,14 @@
 //! A connection that conntrack forgets, and rules that forbid it from now on.
 
 use super::router::{PORT, Router, SERVER, at};
-use super::sniffer::{TCP, UDP};
-use super::traffic::{Datagrams, wait_for_packets};
-use crate::stream::Stream;
+use super::sniffer::UDP;
+use super::traffic::wait_for_packets;
 use kernel::netlink::netfilter::conntrack::{Direction, remove};
 use std::net::SocketAddr;
 use testkit::wait_until;
 
 /// As `conntrack -D`; whether there was one.
-fn forget(router: &Router, protocol: u8, source: SocketAddr, destination: SocketAddr) -> bool {
+pub fn forget(router: &Router, protocol: u8, source: SocketAddr, destination: SocketAddr) -> bool {
     let ports = Some((source.port(), destination.port()));
     let original = Direction { source: source.ip(), destination: destination.ip(), ports };
     router.router.inside(|| remove(&original, protocol, 0)).expect("removed")
@@ -19,10 +18,7 @@ fn forget(router: &Router, protocol: u8, source: SocketAddr, destination: Socket
 fn nothing_of_a_forgotten_connection_is_fast() {
     for router in [Router::routed, Router::translating].into_iter().map_while(|make| make()) {
         let up = router.up();
-        let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-        datagrams.exchange();
-        router.wait_for_flows(1);
-        router.becomes_fast(&mut datagrams);
+        let mut datagrams = router.fast_datagrams(SERVER);
         let [_, mut outside] = router.sniffers();
         assert!(forget(&router, UDP, datagrams.client(), at(SERVER, PORT)));
         router.wait_for_flows(0);
@@ -42,31 +38,10 @@ fn nothing_of_a_forgotten_connection_is_fast() {
 }
 
 #[test]
-fn a_stream_goes_on_when_it_is_forgotten() {
-    let Some(router) = Router::routed() else { return };
-    let up = router.up();
-    let mut stream = Stream::to(&router.client, &router.server, at(SERVER, PORT), at(SERVER, PORT));
-    for round in 0..3 {
-        router.wait_for_flows(1);
-        stream.carry(1 << 18);
-        assert!(forget(&router, TCP, stream.client(), at(SERVER, PORT)), "{round}");
-        wait_until("it ended", || router.removed("ended") == round + 1);
-        // The client is first to send; the kernel takes it up in the middle, and it is installed again.
-        stream.carry(1 << 18);
-    }
-    router.wait_for_flows(1);
-    assert_eq!(router.status()["installs"], 4);
-    up.interrupted();
-}
-
-#[test]
 fn a_rule_that_drops_and_a_forgotten_connection_are_an_end() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     // By itself the rule has no effect on it: `check` says so.
     router.nft(
         "table inet forbidden {

@@ -29,10 +29,7 @@ fn tracked(router: &Router) -> u64 {
 fn a_flood_takes_neither_memory_nor_the_connection() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     let before = memory(&up);
     let mut line = Sniffer::on(&router.client, FAR);
     for (protocol, tcp_flags) in [(UDP, 0), (TCP, 0x02)] {
@@ -55,10 +52,7 @@ fn a_flood_takes_neither_memory_nor_the_connection() {
 fn forged_packets_of_a_connection_are_the_kernels() {
     let Some(router) = Router::translating() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     let client = datagrams.client();
     let [mut inside, mut outside] = router.sniffers();
     let from_client = |source, destination| Crafted::from_client(&router, UDP, source, destination).frame();

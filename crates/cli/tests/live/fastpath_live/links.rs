@@ -1,7 +1,7 @@
 //! Links of rxlane as the line to the server: tags and PPPoE come off and on in the program.
 
-use super::router::{FAR, LAN, PORT, Router, WAN, mac};
-use super::traffic::{Datagrams, wait_for_packets};
+use super::router::{FAR, LAN, Router, WAN, mac};
+use super::traffic::wait_for_packets;
 use crate::process::Process;
 use crate::run::{BINARY, Ended};
 use testkit::netns::Namespace;
@@ -12,7 +12,13 @@ const SERVER: &str = "10.9.0.2";
 /// IP bytes of a datagram of these tests, behind the PPP protocol.
 const PPP_LENGTH: [u8; 2] = [0x02, 0x76];
 
-fn link(router: &Router, namespace: &Namespace, parent: &str, encapsulation: &str, address: &str) -> Process {
+pub fn link(
+    router: &Router,
+    namespace: &Namespace,
+    parent: &str,
+    encapsulation: &str,
+    address: &str,
+) -> Process {
     let mut command = namespace.command(BINARY);
     command.args(["link", "up", "--parent", parent, "--name", "sub0", "--encap", encapsulation]);
     command.args(["--address", address, "--datapath", "simple", "--state", &router.state()]);
@@ -47,10 +53,7 @@ fn frames_of_a_link_are_made_and_read_by_the_program() {
             router.refused(&["up", LAN, "sub0"]).is(&encapsulation, 1, "--disable-rxvlan");
         }
         let up = router.up_on(&[LAN, "sub0"], &["--disable-rxvlan"]);
-        let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-        datagrams.exchange();
-        router.wait_for_flows(1);
-        router.becomes_fast(&mut datagrams);
+        let mut datagrams = router.fast_datagrams(SERVER);
         let [mut inside, mut outside] = router.sniffers();
         router.becomes_fast(&mut datagrams);
         wait_for_packets(&mut inside, 1, |packet| packet.header == [8, 0]);

@@ -10,10 +10,7 @@ use testkit::{Missing, require, wait_until};
 fn what_is_unusual_in_a_known_connection_is_the_kernels() {
     let Some(router) = Router::routed() else { return };
     let up = router.up();
-    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
-    datagrams.exchange();
-    router.wait_for_flows(1);
-    router.becomes_fast(&mut datagrams);
+    let mut datagrams = router.fast_datagrams(SERVER);
     let usual = Crafted::from_client(&router, UDP, datagrams.client(), at(SERVER, PORT));
     let mut line = Sniffer::on(&router.client, FAR);
     let mut outside = Sniffer::on(&router.server, FAR);

@@ -237,6 +237,16 @@ impl Router {
         wait_until(what, || self.flows() == flows);
     }
 
+    /// A connection to an address of the server that is installed, and of which the program forwards both directions.
+    #[track_caller]
+    pub fn fast_datagrams(&self, server: &str) -> Datagrams {
+        let mut datagrams = Datagrams::through(self, server, PORT);
+        datagrams.exchange();
+        self.wait_for_flows(1);
+        self.becomes_fast(&mut datagrams);
+        datagrams
+    }
+
     /// Datagrams go back and forth until the program forwards both directions.
     #[track_caller]
     pub fn becomes_fast(&self, datagrams: &mut Datagrams) {

@@ -5,7 +5,8 @@ use crate::connection::{Established, Tuple};
 use crate::counted::Removal;
 use crate::error::Error;
 use crate::next_hops::{self, next_hop};
-use crate::resolve::Side;
+use crate::obstacle::Obstacle;
+use crate::resolve::{Resolved, Side};
 use kernel::netlink::Change;
 use std::net::IpAddr;
 
@@ -146,6 +147,11 @@ impl Engine {
         let connections: Vec<Established> = tuples.iter().filter_map(|tuple| self.known(tuple)).collect();
         for (connection, resolved) in connections.iter().zip(self.resolve(&connections)) {
             let known = self.flows.remove(&connection.original);
+            let is_moved = |resolved: &Resolved| known.as_ref().is_some_and(|known| known.is_moved(resolved));
+            let resolved = resolved.and_then(|resolved| {
+                // Its next packet is the kernel's, which decides whether it goes on.
+                if is_moved(&resolved) { Err(Obstacle::Moved) } else { Ok(resolved) }
+            });
             match resolved {
                 Ok(resolved) => {
                     let former = known.as_ref().map(|known| known.next_hops);

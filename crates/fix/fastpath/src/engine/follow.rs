@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::flows::Installed;
 use crate::obstacle::Obstacle;
 use crate::resolve::{Resolved, Resolver};
+use foldhash::{HashMap, HashMapExt};
 use kernel::netlink::netfilter::conntrack::{self, ConnectionChange};
-use std::collections::HashMap;
 use std::time::Instant;
 
 /// Connections that wait for a neighbour or a place.

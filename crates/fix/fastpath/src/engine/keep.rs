@@ -60,6 +60,9 @@ impl Engine {
         self.waiting.retain(|_, (_, since)| now.duration_since(*since) < PATIENCE);
         let tries: Vec<Tuple> = self.waiting.keys().take(TRIES).copied().collect();
         self.again.extend(tries);
+        if !self.hindered.is_empty() && self.topology.find_overlays(&self.overlays) {
+            self.distrust()?;
+        }
         self.verify_neighbours();
         self.keep_alive(now)
     }
