@@ -74,7 +74,14 @@ pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
         if let Err(error) = Interface::find(&port.name)?.is_free() {
             obstacles.push(error.to_string());
         }
-        let native = xdp_features(&port.name).map(|features| features.is_native() && features.redirects());
+        let features = xdp_features(&port.name);
+        // Other drivers say so only with a program.
+        let is_no_target =
+            port.is_verified && features.is_some_and(|features| !features.is_redirect_target());
+        if is_no_target && !request.generic {
+            obstacles.push(fastpath::no_target(&port.name, true));
+        }
+        let native = features.map(|features| features.is_native() && features.redirects());
         if native == Some(false) && !request.generic {
             let driver = driver.as_deref().unwrap_or("its driver");
             obstacles.push(format!(

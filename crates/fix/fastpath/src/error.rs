@@ -39,10 +39,25 @@ pub enum Error {
          --limit-upload and --limit-download are a limit in the fast path itself"
     )]
     Shaper { interface: String, qdisc: String },
+    #[error("{}", no_target(.interface, *.is_veth))]
+    NoTarget { interface: String, is_veth: bool },
     #[error(transparent)]
     Journal(#[from] service::journal::Error),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: io::Error },
+}
+
+/// Why frames cannot be sent out of a port from XDP, and what helps.
+pub fn no_target(interface: &str, is_veth: bool) -> String {
+    if is_veth {
+        return format!(
+            "{interface} loses what XDP sends out of it, since the other end of this veth pair does not poll: `ethtool -K NAME gro on` \
+             there, in its network namespace"
+        );
+    }
+    format!(
+        "the driver of {interface} does not send what XDP redirects to it: --generic has the kernel do so, slower"
+    )
 }
 
 fn hint(refusal: &Refusal) -> &'static str {
@@ -63,7 +78,9 @@ impl Error {
     /// Which exit code it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::HiddenTags { .. } | Error::Shaper { .. } | Error::Up => ErrorKind::No,
+            Error::HiddenTags { .. } | Error::Shaper { .. } | Error::NoTarget { .. } | Error::Up => {
+                ErrorKind::No
+            }
             Error::NoPort { .. } | Error::Alone(_) | Error::Ports(_) => ErrorKind::Usage,
             Error::Program(error) if !error.lacks() => ErrorKind::No,
             Error::Control(error) if error.is_negative() => ErrorKind::No,

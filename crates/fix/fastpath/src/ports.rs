@@ -22,6 +22,13 @@ pub struct Port {
     pub is_line: bool,
 }
 
+impl Port {
+    /// Whether frames that are redirected to it are sent, as far as the kernel says (Linux 6.3); with a program on it.
+    pub fn is_target(&self) -> bool {
+        netlink::xdp_features(&self.name).is_none_or(|features| features.is_redirect_target())
+    }
+}
+
 /// All of them; the place of each is that in the map of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
@@ -29,12 +36,41 @@ pub struct Ports {
     /// Whether directions have limits.
     upload: bool,
     download: bool,
+    /// Whether drivers run the program, which may cease to send what is redirected to them; the places of those that do not send now.
+    is_native: bool,
+    no_targets: Vec<u32>,
 }
 
 impl Ports {
     /// Of these interfaces, with what is limited.
     pub fn new(ports: Vec<Port>, (upload, download): (bool, bool)) -> Ports {
-        Ports { ports, upload, download }
+        Ports { ports, upload, download, ..Ports::default() }
+    }
+
+    /// The same, with the program run by the drivers.
+    pub fn native(self) -> Ports {
+        Ports { is_native: true, ..self }
+    }
+
+    /// Ports that have begun or ceased to send what is redirected to them: the place of each, and its interface where it sends.
+    pub(crate) fn changed_targets(&mut self) -> Vec<(u32, Option<u32>)> {
+        if !self.is_native {
+            return Vec::new();
+        }
+        let mut changed = Vec::new();
+        for (place, port) in (0..).zip(&self.ports) {
+            let (is_target, was_target) = (port.is_target(), !self.no_targets.contains(&place));
+            if is_target != was_target {
+                changed.push((place, is_target.then_some(port.interface)));
+            }
+        }
+        for (place, interface) in &changed {
+            match interface {
+                Some(_) => self.no_targets.retain(|other| other != place),
+                None => self.no_targets.push(*place),
+            }
+        }
+        changed
     }
 
     /// All of them.

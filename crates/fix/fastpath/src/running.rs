@@ -232,7 +232,12 @@ impl Running {
         let up = || -> Result<_, Error> {
             let attached = names.iter().map(|name| program.attach(&Interface::find(name)?, mode));
             let attached: Vec<xdp::forward::Port> = attached.collect::<Result<_, _>>()?;
+            // Drivers say so with the program on all ports.
+            if let Some(port) = ports.all().iter().find(|port| mode == Mode::Native && !port.is_target()) {
+                return Err(Error::NoTarget { interface: port.name.clone(), is_veth: port.is_verified });
+            }
             let below = Box::new(overlays(state.clone()));
+            let ports = if mode == Mode::Native { ports.native() } else { ports };
             let mut engine = Engine::new(program, ports, request.flows, below, keep)?;
             engine.take_all()?;
             let shared = Arc::new(Shared { engine: Mutex::new(engine), identity });

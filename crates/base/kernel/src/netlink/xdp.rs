@@ -88,6 +88,12 @@ impl XdpFeatures {
         self.bits & 2 != 0
     }
 
+    /// Whether frames that programs of other interfaces redirect to it are sent (`NETDEV_XDP_ACT_NDO_XMIT`); they are lost else. Most
+    /// drivers do so once they have a program themselves, veth as long as its other end polls: with a program there, or GRO.
+    pub const fn is_redirect_target(self) -> bool {
+        self.bits & 4 != 0
+    }
+
     /// Whether programs that know frames in several buffers get them so (`NETDEV_XDP_ACT_RX_SG`).
     pub const fn has_frags(self) -> bool {
         self.bits & 32 != 0
@@ -123,12 +129,12 @@ mod tests {
         let answer = |bits: u64| Message::new(0, &[]).with(1, &[2; 4]).with(3, &bits.to_ne_bytes());
         let whole = answer(1 | 2 | 32);
         let read = features(whole.attributes()).expect("features");
-        assert!(read.is_native() && read.redirects() && read.has_frags());
+        assert!(read.is_native() && read.redirects() && read.has_frags() && !read.is_redirect_target());
         for end in 0..whole.attributes().len() {
             assert_eq!(features(whole.attributes().get(..end).expect("within")), None, "{end}");
         }
         let read = features(answer(4).attributes()).expect("features");
-        assert!(!read.is_native() && !read.redirects() && !read.has_frags());
+        assert!(!read.is_native() && !read.redirects() && !read.has_frags() && read.is_redirect_target());
         assert_eq!(xdp_features("rxlane-nothere"), None);
     }
 

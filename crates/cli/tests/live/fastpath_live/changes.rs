@@ -1,8 +1,8 @@
 //! Neighbours, routes, rules, addresses and links that change under a connection.
 
-use super::router::{BEHIND, FAR, LAN, Router, SERVER, WAN, ip, mac, show};
-use super::sniffer::Sniffer;
-use super::traffic::{Datagrams, wait_for_packets};
+use super::router::{BEHIND, FAR, LAN, PORT, Router, SERVER, WAN, at, ip, mac, show};
+use super::sniffer::{Sniffer, UDP};
+use super::traffic::{Crafted, Datagrams, wait_for_packets};
 use testkit::{wait_for, wait_until};
 
 /// The second line to the server.
@@ -223,11 +223,15 @@ fn a_smaller_mtu_holds_for_packets_that_are_fast() {
     // A veth takes no longer packets than it sends; the server has the same.
     ip(&router.server, &["link", "set", FAR, "mtu", "600"]);
     router.ip(&["link", "set", WAN, "mtu", "600"]);
-    // Each datagram has 628 bytes: the kernel says so by ICMP, and the client sends fragments.
+    // Past the client's kernel, which sends fragments as soon as the router's has sent one ICMP error.
+    let long = Crafted::from_client(&router, UDP, datagrams.client(), at(SERVER, PORT));
+    let long = Crafted { payload: vec![0x5a; 600], ..long }.frame();
+    let mut line = Sniffer::on(&router.client, FAR);
     wait_until("they are too long", || {
-        datagrams.exchange();
+        line.send(&long);
         router.slow("too-long") > 0
     });
+    datagrams.exchange();
     router.ip(&["link", "set", WAN, "mtu", "1500"]);
     ip(&router.server, &["link", "set", FAR, "mtu", "1500"]);
     ip(&router.client, &["route", "flush", "cache"]);

@@ -1,11 +1,11 @@
 //! What the commands print, and what they refuse.
 
-use super::router::{LAN, PORT, Router, SERVER, WAN, at};
+use super::router::{FAR, LAN, PORT, Router, SERVER, WAN, at};
 use super::traffic::Datagrams;
 use crate::run::{BINARY, Ended, Report};
 use crate::stream::Stream;
 use serde_json::{Value, json};
-use testkit::{program, require};
+use testkit::{Missing, program, require, wait_until};
 
 /// Keys of an object, in their order.
 fn keys(value: &Value) -> Vec<&str> {
@@ -138,4 +138,34 @@ fn generic_xdp_forwards_too() {
     // With right checksums, as every packet that a sniffer gives.
     assert!(!outside.packets().is_empty());
     up.interrupted().ends(0);
+}
+
+/// veth loses what XDP sends out of it while its other end has neither a program nor GRO (`veth_xdp_xmit()` of drivers/net/veth.c).
+#[test]
+fn a_port_that_loses_redirected_frames_is_refused_and_left_to_the_kernel() {
+    let Some(mut router) = Router::translating() else { return };
+    let says =
+        router.router.inside(|| kernel::netlink::xdp_features(WAN)).ok_or(Missing("Linux 6.3".to_owned()));
+    let Some(_) = require("xdp-features", says) else { return };
+    router.stop_receivers();
+    let gro = |on: &str| {
+        for end in [&router.client, &router.server] {
+            end.run("ethtool", &["-K", FAR, "gro", on]).expect("a setting");
+        }
+    };
+    router.run(&["check", LAN, WAN]).ends(1).says("ethtool -K NAME gro on");
+    router.run(&["up", LAN, WAN]).ends(1).says("lan0 loses what XDP sends out of it");
+    assert!(!router.has_program(LAN) && !router.has_program(WAN));
+    gro("on");
+    let up = router.up();
+    let mut datagrams = router.fast_datagrams(SERVER);
+    gro("off");
+    let mut is_left = || {
+        datagrams.exchange();
+        router.slow("no-next-hop") > 0
+    };
+    wait_until("packets are the kernel's", &mut is_left);
+    gro("on");
+    router.becomes_fast(&mut datagrams);
+    up.interrupted();
 }

@@ -156,6 +156,11 @@ impl Router {
         complete(&self.router, near);
     }
 
+    /// Client and server take nothing that is redirected to them any more, unless they join what they receive (GRO).
+    pub fn stop_receivers(&mut self) {
+        self.receivers.clear();
+    }
+
     pub fn address(&self, namespace: &Namespace, interface: &str, addresses: &[&str]) {
         for address in addresses {
             ip(namespace, &["address", "add", address, "dev", interface]);

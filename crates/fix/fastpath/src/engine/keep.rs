@@ -63,6 +63,10 @@ impl Engine {
         if !self.hindered.is_empty() && self.topology.find_overlays(&self.overlays) {
             self.distrust()?;
         }
+        // Without its port a packet is the kernel's.
+        for (place, interface) in self.ports.changed_targets() {
+            self.program.set_port(place, interface)?;
+        }
         self.verify_neighbours();
         self.keep_alive(now)
     }
