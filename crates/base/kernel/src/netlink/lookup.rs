@@ -5,13 +5,14 @@ use super::address::{address_bytes, family, read_address};
 use super::batch::Batches;
 use super::route::RTMSG;
 use super::{Attributes, Message, Netlink, Refusal};
-use libc::{
-    RTA_DST, RTA_ENCAP, RTA_GATEWAY, RTA_IIF, RTA_MARK, RTA_METRICS, RTA_OIF, RTA_SRC, RTA_VIA, RTM_GETROUTE,
-};
+use libc::{RTA_DST, RTA_GATEWAY, RTA_IIF, RTA_MARK, RTA_METRICS, RTA_OIF, RTA_SRC, RTM_GETROUTE};
 use std::io;
 use std::net::IpAddr;
 
-/// `include/uapi/linux/rtnetlink.h`; ports are in network byte order. Linux 4.18.
+/// `include/uapi/linux/rtnetlink.h`, of which `libc` has these for glibc alone.
+const RTA_VIA: u16 = 18;
+const RTA_ENCAP: u16 = 22;
+/// The same; ports are in network byte order. Linux 4.18.
 const RTA_IP_PROTO: u16 = 27;
 const RTA_SPORT: u16 = 28;
 const RTA_DPORT: u16 = 29;

@@ -4,12 +4,15 @@ use super::address::{address_bytes, family, read_address};
 use super::message::u32_at;
 use super::{Attributes, Message, Netlink, Refusal};
 use libc::{
-    NDA_DST, NDA_LLADDR, NDA_MASTER, NDA_VLAN, NTF_PROXY, NTF_SELF, NTF_USE, NUD_DELAY, NUD_NOARP,
-    NUD_PERMANENT, NUD_PROBE, NUD_REACHABLE, NUD_STALE, RTM_GETNEIGH, RTM_NEWNEIGH,
+    NDA_DST, NDA_LLADDR, NDA_VLAN, NTF_PROXY, NTF_SELF, NTF_USE, NUD_DELAY, NUD_NOARP, NUD_PERMANENT,
+    NUD_PROBE, NUD_REACHABLE, NUD_STALE, RTM_GETNEIGH, RTM_NEWNEIGH,
 };
 use netlink_packet_core::NLM_F_CREATE;
 use std::net::IpAddr;
 use wire::ethernet::MacAddress;
+
+/// `include/uapi/linux/neighbour.h`, which `libc` has for glibc alone.
+const NDA_MASTER: u16 = 9;
 
 /// Bytes of `struct ndmsg`: family, padding, interface, state, flags, type.
 const NDMSG: usize = 12;

@@ -4,7 +4,7 @@ use super::address::{address_bytes, family, read_address};
 use super::{Attributes, Message, Netlink, Refusal, add, get, set};
 use libc::{
     RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PRIORITY,
-    RTM_DELROUTE, RTM_F_FIB_MATCH, RTM_GETROUTE, RTM_NEWROUTE, RTN_UNICAST, RTPROT_STATIC,
+    RTM_DELROUTE, RTM_GETROUTE, RTM_NEWROUTE, RTN_UNICAST, RTPROT_STATIC,
 };
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 use std::net::IpAddr;
@@ -12,6 +12,8 @@ use wire::IpVersion;
 
 /// Answers that are read of a list of routes. The kernel names default routes early.
 const MOST_DATAGRAMS: usize = 64;
+/// `include/uapi/linux/rtnetlink.h`, which `libc` has for glibc alone.
+const RTM_F_FIB_MATCH: u32 = 0x2000;
 /// Bytes of `struct rtmsg`.
 pub(super) const RTMSG: usize = 12;
 

@@ -118,7 +118,7 @@ pub fn passed(reason: &str) -> &'static str {
         "stale" => "being resolved anew",
         "daemon-silent" => "the daemon was stopped",
         "not-addressed" => "to another MAC address",
-        "no-next-hop" => "the next station is not known",
+        "no-next-hop" => "next station unknown, or its port does not send",
         "too-long" => "longer than the MTU",
         "fragment" => "fragments",
         "ip-options" => "IP options",
