@@ -124,13 +124,16 @@ impl Router {
         Ok(findings.iter().filter(|finding| finding["id"] == id).cloned().collect())
     }
 
-    /// Applies exactly what the only finding of that id prints.
+    /// Applies exactly what the only finding of that id prints, of its remedies that of nft.
     fn applies(&self, id: &str) -> Result<()> {
         let findings = self.findings(id)?;
         ensure!(findings.len() == 1, "{id}: {findings:?}");
-        let remedy = &findings[0]["remedies"][0];
-        let commands = remedy["commands"].as_array().with_context(|| format!("no commands: {remedy}"))?;
-        ensure!(!commands.is_empty(), "{id}: {findings:?}");
+        let remedies = findings[0]["remedies"].as_array().context("no remedies")?;
+        let mut commands = remedies.iter().filter_map(|remedy| remedy["commands"].as_array());
+        let is_nft = |commands: &&Vec<Value>| {
+            commands.first().and_then(Value::as_str).is_some_and(|first| first.starts_with("nft "))
+        };
+        let commands = commands.find(is_nft).with_context(|| format!("no command of nft: {remedies:?}"))?;
         for command in commands.iter().filter_map(Value::as_str) {
             println!("{id}: {command}");
             self.guest.sh(command)?;

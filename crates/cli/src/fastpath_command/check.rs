@@ -1,6 +1,6 @@
 //! `rxlane fastpath check`.
 
-use super::{BAD, BOLD, GOOD, PortArguments, item};
+use super::{BAD, BOLD, GOOD, POOR, PortArguments, item};
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use fastpath::bypass::Bypassed;
@@ -36,6 +36,8 @@ pub struct Check {
     /// What stands in the way, and the way out.
     obstacles: Vec<String>,
     bypassed: Vec<Bypassed>,
+    /// Whether the machine forwards IPv4 or IPv6.
+    forwards: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -52,13 +54,19 @@ impl CheckArguments {
         let checked = fastpath::check(&request, &self.state.folder())?;
         let check = check(&request, &checked)?;
         out.show(self.json, &check, print)?;
-        Ok(if check.can { Outcome::Success } else { Outcome::Negative })
+        Ok(check.outcome())
     }
 }
 
 /// What was found, with what stands in the way.
 pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
     let mut obstacles = Vec::new();
+    if checked.is_up {
+        obstacles.push(fastpath::Error::Up.to_string());
+    }
+    if request.has_limit() && !checked.has_line {
+        obstacles.push(fastpath::NO_LINE.to_owned());
+    }
     for (interface, qdisc) in checked.shapers().filter(|_| !request.bypass_qdisc) {
         obstacles.push(format!(
             "{interface} shapes what it sends ({qdisc}), and the fast path sends past it: --bypass-qdisc, or --limit-upload and \
@@ -71,7 +79,9 @@ pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
     }
     let mut ports = Vec::new();
     for (port, driver) in &checked.ports {
-        if let Err(error) = Interface::find(&port.name)?.is_free() {
+        if let Err(error) = Interface::find(&port.name)?.is_free()
+            && !checked.is_up
+        {
             obstacles.push(error.to_string());
         }
         let features = xdp_features(&port.name);
@@ -92,10 +102,26 @@ pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
         ports.push(PortRow { name: port.name.clone(), driver: driver.clone(), native });
     }
     let bypassed = checked.bypassed.clone();
-    Ok(Check { schema: "rxlane.fastpath-check/1", can: obstacles.is_empty(), ports, obstacles, bypassed })
+    let can = obstacles.is_empty();
+    Ok(Check {
+        schema: "rxlane.fastpath-check/1",
+        can,
+        ports,
+        obstacles,
+        bypassed,
+        forwards: checked.forwards,
+    })
 }
 
-fn print(out: &mut Output, check: &Check) -> io::Result<()> {
+impl Check {
+    /// Whether it can come up.
+    pub fn outcome(&self) -> Outcome {
+        if self.can { Outcome::Success } else { Outcome::Negative }
+    }
+}
+
+/// What stands in the way, and what there is.
+pub fn print(out: &mut Output, check: &Check) -> io::Result<()> {
     let names: Vec<&str> = check.ports.iter().map(|port| port.name.as_str()).collect();
     let says = if check.can { out.styled(GOOD, "can come up") } else { out.styled(BAD, "cannot come up") };
     let title = out.styled(BOLD, format!("A fast path on {}", printable(&names.join(", "))));
@@ -103,6 +129,10 @@ fn print(out: &mut Output, check: &Check) -> io::Result<()> {
     for obstacle in &check.obstacles {
         let mark = out.styled(BAD, "no");
         item(out, "", &format!("{mark}: {}", printable(obstacle)))?;
+    }
+    if !check.forwards {
+        let mark = out.styled(POOR, "note");
+        item(out, "", &format!("{mark}: this machine does not forward: `sysctl -w net.ipv4.ip_forward=1`"))?;
     }
     for port in &check.ports {
         let native = match port.native {

@@ -2,12 +2,10 @@
 
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
-use fastpath::NAME;
 use fastpath::status::{FLOWS, FlowRow};
 use format::{Table, duration, printable, size, thousands};
 use serde::Deserialize;
 use serde_json::json;
-use service::Kind;
 use std::io::Write;
 
 #[derive(clap::Args)]
@@ -29,7 +27,7 @@ struct Listed {
 
 impl FlowsArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let Listed { flows, all } = self.state.instances(Kind::Fastpath)?.ask(NAME, "flows")?;
+        let Listed { flows, all } = super::ask(&self.state, "flows")?;
         if self.json {
             out.json_of(FLOWS, &json!({"flows": flows, "all": all}))?;
             return Ok(Outcome::Success);

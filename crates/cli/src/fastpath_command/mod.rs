@@ -14,7 +14,9 @@ use fastpath::status::Status;
 use fastpath::{NAME, Request};
 use format::plural;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use service::Kind;
+use service::control::ControlError;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -136,7 +138,7 @@ struct Flushed {
 
 impl FlushArguments {
     fn run(self, out: &mut Output) -> CommandResult {
-        let flushed: Flushed = self.state.instances(Kind::Fastpath)?.ask(NAME, "flush")?;
+        let flushed: Flushed = ask(&self.state, "flush")?;
         if self.json {
             out.json_of("rxlane.fastpath-flush/1", &serde_json::json!({"flows": flushed.flows}))?;
         } else {
@@ -177,6 +179,15 @@ impl DownArguments {
         status::counted(out, &last)?;
         Ok(Outcome::Success)
     }
+}
+
+/// What the process answers. What one that was killed has changed is restored.
+fn ask<T: DeserializeOwned>(state: &StateArguments, question: &str) -> anyhow::Result<T> {
+    let answer = state.instances(Kind::Fastpath)?.ask(NAME, question);
+    if matches!(answer, Err(ControlError::Killed { .. })) {
+        fastpath::recover(&state.folder())?;
+    }
+    Ok(answer?)
 }
 
 /// A line of a name and a text that is broken behind it.

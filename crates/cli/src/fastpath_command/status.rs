@@ -4,11 +4,9 @@ use super::{BOLD, GOOD, POOR, item};
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::render::prose::fast::{obstacle, passed};
-use fastpath::NAME;
 use fastpath::Obstacle;
 use fastpath::status::{SCHEMA, Status};
 use format::{Share, duration, plural, printable, size, thousands};
-use service::Kind;
 use std::io::{self, Write};
 
 #[derive(clap::Args)]
@@ -24,7 +22,7 @@ pub struct StatusArguments {
 
 impl StatusArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let status: Status = self.state.instances(Kind::Fastpath)?.ask(NAME, "status")?;
+        let status: Status = super::ask(&self.state, "status")?;
         if self.json {
             out.json(&document(SCHEMA, &status))?;
         } else {

@@ -1,6 +1,6 @@
 //! `rxlane fastpath up`.
 
-use super::check::{bypassed, check};
+use super::check::{self, check};
 use super::{BOLD, PortArguments, item, status};
 use crate::arguments::StateArguments;
 use crate::background::{self, DaemonArguments, no_signals, unread};
@@ -64,19 +64,15 @@ impl UpArguments {
         let check = check(request, &checked)?;
         if self.json {
             out.json(&check)?;
-        } else {
-            let title = format!(
-                "A fast path would come up on {}; nothing is changed now.",
-                printable(&request.ports.join(", "))
-            );
-            writeln!(out, "{}", out.styled(BOLD, title))?;
-            for setting in &checked.hiding {
-                item(out, "changes", &format!("{setting}, until it ends"))?;
-            }
-            item(out, "flows", &format!("at most {}", plural(request.flows as u64, "connection")))?;
-            bypassed(out, &checked.bypassed)?;
+            return Ok(check.outcome());
         }
-        Ok(Outcome::Success)
+        check::print(out, &check)?;
+        for setting in &checked.hiding {
+            item(out, "changes", &format!("{setting}, until it ends"))?;
+        }
+        item(out, "flows", &format!("at most {}", plural(request.flows as u64, "connection")))?;
+        writeln!(out, "Nothing is changed now.")?;
+        Ok(check.outcome())
     }
 
     /// Has the fast path up until its end.

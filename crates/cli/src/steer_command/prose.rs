@@ -197,6 +197,10 @@ fn other_program(program: &Program, name: &str) -> String {
         (Some(envelope), _) => {
             format!("; `rxlane envelope down {quoted_envelope}` ends it", quoted_envelope = quoted(envelope))
         }
+        _ if program.name.as_deref() == Some("fastpath") => {
+            return "a fast path is up here (`rxlane fastpath status`): `rxlane fastpath down` ends it"
+                .to_owned();
+        }
         (None, Some(AttachedBy::Netlink)) => format!("; {} takes it off", program.off(name)),
         (None, Some(AttachedBy::Link(_))) => "; end the program that holds it".to_owned(),
         (None, None) => String::new(),

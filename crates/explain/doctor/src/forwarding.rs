@@ -189,11 +189,11 @@ fn may_forward<'c>(case: &Case<'c>) -> BTreeSet<&'c str> {
 pub(crate) fn has_containers_only(case: &Case<'_>, bridge: &str) -> bool {
     let is_of = |one: &&Interface| one.master.as_ref().is_some_and(|master| master.value == bridge);
     let mut ports = case.snapshot().interfaces.iter().filter(is_of).peekable();
-    // `ip link` without `-d` shows no kind.
-    let is_end = |one: &Interface| match kind(one) {
-        None => one.name.starts_with("veth"),
-        known => known == Some(&Kind::Veth),
+    // As Docker, Kubernetes' networks, LXC and libvirt name them; `ip link` without `-d` shows no kind.
+    let is_named = |one: &Interface| {
+        ["veth", "cali", "cni", "lxc", "vnet", "tap"].iter().any(|begin| one.name.starts_with(begin))
     };
+    let is_end = |one: &Interface| is_named(one) && kind(one).is_none_or(|kind| *kind == Kind::Veth);
     ports.peek().is_some() && ports.all(is_end)
 }
 

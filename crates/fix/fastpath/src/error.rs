@@ -39,6 +39,8 @@ pub enum Error {
          --limit-upload and --limit-download are a limit in the fast path itself"
     )]
     Shaper { interface: String, qdisc: String },
+    #[error("{NO_LINE}")]
+    NoLine,
     #[error("{}", no_target(.interface, *.is_veth))]
     NoTarget { interface: String, is_veth: bool },
     #[error(transparent)]
@@ -46,6 +48,10 @@ pub enum Error {
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
+
+/// Why nothing can be limited.
+pub const NO_LINE: &str = "--limit-upload and --limit-download are about the port of the default route, and none leads out of these ports \
+     (`ip route`)";
 
 /// Why frames cannot be sent out of a port from XDP, and what helps.
 pub fn no_target(interface: &str, is_veth: bool) -> String {
@@ -78,9 +84,11 @@ impl Error {
     /// Which exit code it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::HiddenTags { .. } | Error::Shaper { .. } | Error::NoTarget { .. } | Error::Up => {
-                ErrorKind::No
-            }
+            Error::HiddenTags { .. }
+            | Error::Shaper { .. }
+            | Error::NoTarget { .. }
+            | Error::NoLine
+            | Error::Up => ErrorKind::No,
             Error::NoPort { .. } | Error::Alone(_) | Error::Ports(_) => ErrorKind::Usage,
             Error::Program(error) if !error.lacks() => ErrorKind::No,
             Error::Control(error) if error.is_negative() => ErrorKind::No,

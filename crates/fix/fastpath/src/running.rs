@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use service::control::{ControlHandler, Refused, Server};
 use service::event_loop::ready;
 use service::journal::{self, Journal};
-use service::{Instances, StateDir};
+use service::{Instances, Kind, StateDir};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -57,6 +57,13 @@ pub struct Request {
     pub disable_rxvlan: bool,
 }
 
+impl Request {
+    /// Whether a direction is limited.
+    pub const fn has_limit(&self) -> bool {
+        self.limits.0.is_some() || self.limits.1.is_some()
+    }
+}
+
 /// What was found before anything is changed.
 #[derive(Clone, Debug)]
 pub struct Checked {
@@ -66,6 +73,12 @@ pub struct Checked {
     pub bypassed: Vec<Bypassed>,
     /// Settings that hide tags from the program.
     pub hiding: Vec<Setting>,
+    /// Whether a default route leads out of a port, which says what limits are about.
+    pub has_line: bool,
+    /// Whether a fast path is up here.
+    pub is_up: bool,
+    /// Whether the machine forwards IPv4 or IPv6.
+    pub forwards: bool,
 }
 
 impl Checked {
@@ -108,7 +121,15 @@ pub fn check(request: &Request, state: &StateDir) -> Result<Checked, Error> {
         .filter(|(port, _)| topology.has_tags_on(port.interface))
         .filter_map(|(port, _)| hides_tags(&port.name))
         .collect();
-    Ok(Checked { ports, bypassed, hiding })
+    let mut found = Ports::new(ports.iter().map(|(port, _)| port.clone()).collect(), (false, false));
+    found.find_lines(&topology);
+    let has_line = found.all().iter().any(|port| port.is_line);
+    let is_up = Instances::new(Kind::Fastpath, state.clone()).is_ok_and(|all| all.connect(NAME).is_ok());
+    let is_on = |setting: &str| {
+        std::fs::read_to_string(format!("/proc/sys/net/{setting}")).is_ok_and(|text| text.trim() != "0")
+    };
+    let forwards = is_on("ipv4/ip_forward") || is_on("ipv6/conf/all/forwarding");
+    Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards })
 }
 
 /// The setting that leaves tags in frames, where the NIC takes them off.
@@ -207,6 +228,9 @@ impl Running {
         if let Some(hiding) = checked.hiding.first().filter(|_| !request.disable_rxvlan) {
             let interface = hiding.interface().map(ToString::to_string).unwrap_or_default();
             return Err(Error::HiddenTags { interface });
+        }
+        if request.has_limit() && !checked.has_line {
+            return Err(Error::NoLine);
         }
         // Events of what happens meanwhile wait for the first look.
         let (connections, forwarding, keep) = listen()?;
@@ -394,10 +418,11 @@ fn listen() -> Result<(ConnectionEvents, Events, Keep), Error> {
     Ok((connections, forwarding, keep))
 }
 
-/// What a limit lets through at once, bytes: 10 ms of it, and no less than some packets.
+/// What a limit lets through at once, bytes: 100 ms of it, and no less than some packets. TCP sends in bursts of what its window
+/// allows, and with room for less than those it never gets to the rate.
 const fn burst(bits: u64) -> u64 {
-    let of_10_ms = bits / 8 / 100;
-    if of_10_ms < 30_000 { 30_000 } else { of_10_ms }
+    let of_100_ms = bits / 8 / 10;
+    if of_100_ms < 60_000 { 60_000 } else { of_100_ms }
 }
 
 /// Changes settings for as long as the fast path is up. Gives whether any was changed.

@@ -71,6 +71,14 @@ impl Kind {
         }
     }
 
+    /// What to do where the one that is named is not there.
+    pub(crate) fn others(self) -> String {
+        match self {
+            Kind::Fastpath => "`rxlane fastpath up PORT PORT` brings one up".to_owned(),
+            _ => format!("`{}` lists those that there are", self.list_command()),
+        }
+    }
+
     /// The command that shows one, but for its name.
     pub(crate) const fn show_command(self) -> &'static str {
         match self {

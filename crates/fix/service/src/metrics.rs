@@ -47,6 +47,11 @@ impl Page {
         Page(Vec::new())
     }
 
+    /// Whether nothing was added yet.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A family that only grows, until what counts begins anew; `name` is without `_total`.
     pub fn counter(&mut self, name: &'static str, help: &'static str) -> &mut Family {
         self.family(name, Type::Counter, help)

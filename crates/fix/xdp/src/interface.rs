@@ -191,6 +191,7 @@ impl Program {
             );
         }
         match (self.name.as_deref(), self.attached_by) {
+            (Some("fastpath"), _) => "`rxlane fastpath down` ends it".to_owned(),
             (Some("xdp_dispatcher"), _) => format!(
                 "`xdp-loader unload {quoted_interface} --all` takes it off",
                 quoted_interface = quoted(interface)

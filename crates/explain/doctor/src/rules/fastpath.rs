@@ -5,7 +5,6 @@ use crate::facts::{Effect, Fact, FastEffect, FastFact};
 use crate::fast_path::Counted;
 use crate::finding::{Remedy, Severity, found};
 use crate::forwarding;
-use crate::load::Limit;
 use crate::rule::Judgement;
 use host::setting::quoted;
 use host::{Counter, FastPath};
@@ -39,8 +38,8 @@ pub(super) fn bypassed(case: &Case<'_>) -> Judgement {
         .into_iter()
         .chain(refused.iter().filter_map(|one| of_refusal(case, fast_path, one.reason)))
         .collect();
-    let is_limit = !matches!(Limit::of(case), Limit::NotReached) && !remedies.is_empty();
-    let severity = if is_limit { Severity::Warning } else { Severity::Info };
+    // Who brings one up wants it to forward, whether or not a CPU is the limit now.
+    let severity = if remedies.is_empty() { Severity::Info } else { Severity::Warning };
     // Connections were counted, and not the packets of each.
     let is_certain = reason != "no-entry" || refused.first().is_some_and(|first| first.share >= MOST);
     let (fast, all, since) = (counted.fast(), counted.all(), counted.since());
@@ -135,6 +134,16 @@ fn of_refusal(case: &Case<'_>, fast_path: &FastPath, reason: &str) -> Option<Rem
             };
             let mut others = forwarding::ports(case);
             others.retain(|name| !ports.contains(name) && is_native(name));
+            // What a port's bridge has besides is more likely than any other.
+            let master = |name: &String| {
+                let interface = case.snapshot().interface(name)?;
+                interface.master.as_ref().map(|master| master.value.as_str())
+            };
+            let bridges: Vec<&str> = ports.iter().filter_map(master).collect();
+            let is_beside = |name: &String| master(name).is_some_and(|bridge| bridges.contains(&bridge));
+            if others.iter().any(is_beside) {
+                others.retain(is_beside);
+            }
             let known = !others.is_empty();
             let commands = known.then(|| again(&[&ports[..], &others].concat(), ""));
             Some(remedy(FastEffect::MorePorts { known }, commands.into_iter().flatten()))

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ControlError {
     #[error(
-        "there is no {named} in this network namespace; `{}` lists those that there are", kind.list_command(), named = kind.named(name))]
+        "there is no {named} in this network namespace; {}", kind.others(), named = kind.named(name))]
     None { kind: Kind, name: String },
     #[error(
         "the process of the {named} was killed, and {part} went with it; what it left is removed", named = kind.named(name), part = kind.part())]

@@ -94,7 +94,7 @@ connection!(TcpStream);
 connection!(UnixStream);
 
 impl Server {
-    /// Listens at an address, and serves an empty page until [`Server::serve`] gives it one. A socket's file that nobody listens
+    /// Listens at an address, and answers 503 until [`Server::serve`] gives it a page. A socket's file that nobody listens
     /// at is replaced.
     pub fn bind(address: &Address) -> io::Result<Server> {
         match address {
@@ -325,6 +325,10 @@ fn respond(head: &[u8], page: &Page) -> Vec<u8> {
         return plain("405 Method Not Allowed", "Allow: GET, HEAD\r\n", false);
     }
     match target.split('?').next() {
+        // A page without a sample would be taken for a machine that has nothing.
+        Some("/metrics") if page.is_empty() => {
+            plain("503 Service Unavailable", "Retry-After: 2\r\n", is_head)
+        }
         Some("/metrics") => {
             let (format, kind) = if takes_openmetrics(head) {
                 (Format::OpenMetrics, "application/openmetrics-text; version=1.0.0; charset=utf-8")
