@@ -465,6 +465,23 @@ INLINE int rewrite(struct context *context, const struct incoming *incoming, con
 	return 1;
 }
 
+INLINE u16 pause_unit(u64 now)
+{
+	return now >> PAUSE_SHIFT ?: 1;
+}
+
+/*
+ * SYN, FIN or RST of a flow: the kernel may see another connection begin with the same addresses and ports before the daemon
+ * hears that the former has ended, and has to see all of its packets.
+ */
+INLINE void pause(struct context *context, const struct incoming *incoming, const struct key *key)
+{
+	struct flow *flow = flow_of(context, key, incoming->is_ipv6);
+
+	if (flow)
+		flow->paused = pause_unit(now_coarse(context));
+}
+
 /* A flow is known: whether it is still true, and whether its packet may leave. PASS_NO_ENTRY: it may. */
 INLINE enum pass is_allowed(struct context *context, const struct incoming *incoming, const struct key *key,
 			    const struct flow *flow, const struct next_hop *next, u64 now)
@@ -474,6 +491,8 @@ INLINE enum pass is_allowed(struct context *context, const struct incoming *inco
 	if (RARE(now > READ_ONCE(alive->heartbeat_ns) + HEARTBEAT_MOST_NS))
 		return LATE(PASS_DAEMON_SILENT);
 	if (RARE(flow->generation != READ_ONCE(alive->generation)))
+		return LATE(PASS_STALE);
+	if (RARE(flow->paused) && (u16)(pause_unit(now) - flow->paused) < PAUSE_UNITS)
 		return LATE(PASS_STALE);
 	if (RARE(!is_between(incoming->frame, flow, key->session)))
 		return LATE(PASS_NOT_ADDRESSED);
@@ -493,8 +512,11 @@ INLINE int forward(struct context *context, struct forward_counts *counts)
 	struct flow *flow;
 	u64 now;
 
-	if (pass != PASS_NO_ENTRY)
+	if (pass != PASS_NO_ENTRY) {
+		if (RARE(pass == PASS_TCP_FLAGS))
+			pause(context, &incoming, &key);
 		goto pass;
+	}
 	flow = flow_of(context, &key, incoming.is_ipv6);
 	if (!flow)
 		goto pass;

@@ -13,6 +13,13 @@
 /* A daemon that has not been heard of for longer is taken for dead. */
 #define HEARTBEAT_MOST_NS 2000000000ULL
 
+/*
+ * For how long a packet that changes the state of its connection leaves the others of its direction to the kernel: by then the
+ * daemon has heard of the change, or is silent.
+ */
+#define PAUSE_SHIFT 30
+#define PAUSE_UNITS 3
+
 enum pass {
 	PASS_NO_ENTRY,
 	PASS_STALE,
@@ -67,7 +74,8 @@ struct flow {
 	u8 stations[12];
 	u8 flags;
 	u8 limit;
-	u16 spare;
+	/* When a packet has paused it, in units of 2^PAUSE_SHIFT ns, never 0; 0: none has. */
+	u16 paused;
 	/* Source, then destination. */
 	u64 addresses;
 	u32 ports;

@@ -13,7 +13,7 @@ use wire::ethernet::MacAddress;
 pub enum Pass {
     /// No flow is installed for it.
     NoEntry = 0,
-    /// Its flow was installed under another generation than the present one.
+    /// Its flow was installed under another generation than the present one, or is paused: a packet with SYN, FIN or RST came.
     Stale = 1,
     /// The daemon's heartbeat is older than [`HEARTBEAT_MOST_NS`].
     DaemonSilent = 2,
@@ -104,6 +104,10 @@ pub const LIMITS: u8 = 4;
 pub const RATE_LEAST: u64 = 8;
 /// Nanoseconds since the last heartbeat after which the daemon is taken for dead.
 pub const HEARTBEAT_MOST_NS: u64 = 2_000_000_000;
+/// Bits by which the monotonic clock in nanoseconds is shifted for [`FlowValue::paused`]: 1.07 seconds.
+pub const PAUSE_SHIFT: u32 = 30;
+/// For how many of those units a flow is paused at least, less one: by then the daemon has heard of the change, or is silent.
+pub const PAUSE_UNITS: u16 = 3;
 /// Most bytes of headers before an IP packet: MAC header, two tags, PPPoE and PPP.
 pub const NEXT_HEADER_MOST: usize = 30;
 
@@ -187,7 +191,8 @@ pub struct FlowValue {
     pub flags: u8,
     /// Place in [`map::RATE_LIMITS`]; 0: none.
     pub limit: u8,
-    pub spare: u16,
+    /// When a packet with SYN, FIN or RST has paused it, in units of 2^[`PAUSE_SHIFT`] ns of the monotonic clock, never 0; 0: none has.
+    pub paused: u16,
     /// IPv4 addresses of a translated packet, source first.
     pub addresses: [u8; 8],
     /// Ports of a translated packet, source first.
@@ -209,7 +214,7 @@ impl FlowValue {
         bytes.put(self.generation.to_ne_bytes());
         bytes.put(self.stations);
         bytes.put([self.flags, self.limit]);
-        bytes.put(self.spare.to_ne_bytes());
+        bytes.put(self.paused.to_ne_bytes());
         bytes.put(self.addresses);
         bytes.put(self.ports);
         bytes.put(self.ip_delta);

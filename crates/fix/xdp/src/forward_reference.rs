@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::forward::{Flow, Key, NextHop, Session, Tag};
-use crate::forward_layout::{HEARTBEAT_MOST_NS, Pass};
+use crate::forward_layout::{HEARTBEAT_MOST_NS, PAUSE_SHIFT, PAUSE_UNITS, Pass};
 use wire::emit::checksum::{Sum, internet, is_right};
 use wire::ethernet::{self, EtherType, MacAddress};
 use wire::ppp::PppProtocol;
@@ -25,6 +25,8 @@ use wire::{Fragment, IpProtocol, ipv4, ipv6, pppoe};
 pub struct Tables {
     /// Installed flows, under their keys without the sender ([`Tables::insert`]).
     pub flows: HashMap<Key, (Key, Flow)>,
+    /// When those that are paused were.
+    pub paused: HashMap<Key, u16>,
     /// Next hops by place; behind the last there are none.
     pub next_hops: Vec<Option<NextHop>>,
     /// Places of the map of ports that have an interface.
@@ -53,7 +55,16 @@ pub struct Bucket {
 impl Tables {
     /// Installs a flow, and gives the one that was there.
     pub fn insert(&mut self, key: Key, flow: Flow) -> Option<Flow> {
+        self.paused.remove(&any_sender(key));
         self.flows.insert(any_sender(key), (key, flow)).map(|(_, former)| former)
+    }
+}
+
+/// The time in a flow that is paused.
+fn pause_unit(now_ns: u64) -> u16 {
+    match (now_ns >> PAUSE_SHIFT) as u16 {
+        0 => 1,
+        unit => unit,
     }
 }
 
@@ -89,12 +100,20 @@ pub fn forward(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Ver
 
 fn decide(frame: &[u8], port: u32, tables: &mut Tables, now_ns: u64) -> Result<Verdict, Pass> {
     let arrived = Arrived::read(frame, port)?;
+    if arrived.changes_state {
+        // Whatever comes of it in conntrack, the kernel is to see what follows.
+        if tables.flows.contains_key(&any_sender(arrived.key)) {
+            tables.paused.insert(any_sender(arrived.key), pause_unit(now_ns));
+        }
+        return Err(Pass::TcpFlags);
+    }
     let (key, flow) = tables.flows.get(&any_sender(arrived.key)).copied().ok_or(Pass::NoEntry)?;
     let next = *tables.next_hops.get(flow.next_hop as usize).ok_or(Pass::NoNextHop)?;
     if now_ns > tables.heartbeat_ns.saturating_add(HEARTBEAT_MOST_NS) {
         return Err(Pass::DaemonSilent);
     }
-    if flow.generation != tables.generation {
+    let is_paused = |since: &u16| pause_unit(now_ns).wrapping_sub(*since) < PAUSE_UNITS;
+    if flow.generation != tables.generation || tables.paused.get(&any_sender(key)).is_some_and(is_paused) {
         return Err(Pass::Stale);
     }
     let is_station = |mac: &[u8]| mac.first().is_some_and(|first| first & 1 == 0) && mac != [0; 6];
@@ -147,6 +166,8 @@ struct Arrived<'a> {
     packet: &'a [u8],
     /// Bytes of its IP header.
     header: usize,
+    /// Whether it has SYN, FIN or RST, or no ACK.
+    changes_state: bool,
 }
 
 /// What a frame has in front of IP.
@@ -215,7 +236,8 @@ impl<'a> Arrived<'a> {
         let rest = frame.get(outside.at..).unwrap_or_default();
         let (packet, header, protocol) =
             if outside.is_ipv6 { ipv6_packet(rest, &outside)? } else { ipv4_packet(rest, &outside)? };
-        let (source_port, destination_port) = ports(packet.get(header..).unwrap_or_default(), protocol)?;
+        let (source_port, destination_port, changes_state) =
+            ports(packet.get(header..).unwrap_or_default(), protocol)?;
         let (source, destination) = if outside.is_ipv6 {
             let ip = ipv6::Header::of(bytes(packet, 0)?);
             let end = |address, port| SocketAddr::V6(SocketAddrV6::new(address, port, 0, 0));
@@ -227,7 +249,7 @@ impl<'a> Arrived<'a> {
         };
         let (tags, session) = (outside.tags, outside.session);
         let key = Key { port, tags, session, protocol: protocol.0, source, destination };
-        Ok(Arrived { key, at: outside.at, packet, header })
+        Ok(Arrived { key, at: outside.at, packet, header, changes_state })
     }
 
     /// Whether the checksum of TCP or UDP is right, or left out (RFC 768; conntrack lets IPv6 do that, too: `udp_error` in
@@ -321,24 +343,21 @@ fn ipv6_packet<'a>(rest: &'a [u8], outside: &Outside) -> Result<(&'a [u8], usize
     Ok((packet, ipv6::Header::LENGTH, ip.next_header()))
 }
 
-/// The ports of a packet that changes nothing in conntrack's state of its connection.
-fn ports(transport: &[u8], protocol: IpProtocol) -> Result<(u16, u16), Pass> {
+/// The ports of a packet, and whether it changes conntrack's state of its connection.
+fn ports(transport: &[u8], protocol: IpProtocol) -> Result<(u16, u16, bool), Pass> {
     if protocol == IpProtocol::TCP {
         /// SYN, FIN, RST and ACK, of which an established connection has ACK alone.
         const DECIDING: u8 = 0x17;
         const ACK: u8 = 0x10;
         let tcp = Tcp::of(bytes(transport, 0)?);
         tcp.check(transport.len()).map_err(|_| Pass::Malformed)?;
-        if tcp.flags() & DECIDING != ACK {
-            return Err(Pass::TcpFlags);
-        }
-        return Ok((tcp.source_port(), tcp.destination_port()));
+        return Ok((tcp.source_port(), tcp.destination_port(), tcp.flags() & DECIDING != ACK));
     }
     let udp = Udp::of(bytes(transport, 0)?);
     if usize::from(udp.length()) != transport.len() {
         return Err(Pass::Malformed);
     }
-    Ok((udp.source_port(), udp.destination_port()))
+    Ok((udp.source_port(), udp.destination_port(), false))
 }
 
 /// What leaves in front of the packet.

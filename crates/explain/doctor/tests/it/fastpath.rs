@@ -91,8 +91,8 @@ fn what_goes_by_the_kernel_has_its_reason_and_what_helps() {
         (&left("too-long"), BYPASSED, LIMITS, &["ShorterPackets", "size set rt mtu", "!NoneRefused"]),
         (&left("checksum"), BYPASSED, LIMITS, &["CompleteChecksums"]),
         (&left("fragment"), BYPASSED, CALM, &["=remedies: 0"]),
-        // No CPU is the limit.
-        (&format!("{}{IDLE}", status(40, "\"too-long\":90000", "")), BYPASSED, CALM, &["ShorterPackets"]),
+        // Also while no CPU is the limit: who brings one up wants it to forward.
+        (&format!("{}{IDLE}", status(40, "\"too-long\":90000", "")), BYPASSED, LIMITS, &["ShorterPackets"]),
     ]);
 }
 

@@ -120,7 +120,7 @@ fn structures_of_forwarding_are_laid_out_alike() {
         stations,
         flags,
         limit,
-        spare,
+        paused,
         addresses,
         ports,
         ip_delta,

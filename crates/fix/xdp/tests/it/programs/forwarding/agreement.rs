@@ -8,7 +8,7 @@ use offload::checksum::{Verdict as Checksum, verify};
 use rustix::time::{ClockId, clock_gettime};
 use rxlane_xdp::Error;
 use rxlane_xdp::forward::{Counts, Flow, Forwarding, Key, Used};
-use rxlane_xdp::forward_layout::{ForwardCounts, Limit, NextHopValue, Pass};
+use rxlane_xdp::forward_layout::{FlowKey, ForwardCounts, Limit, NextHopValue, Pass};
 use rxlane_xdp::forward_reference::{Bucket, Tables, Verdict, forward};
 use std::collections::HashMap;
 use testkit::{Missing, require};
@@ -91,6 +91,23 @@ impl Agreement {
         }
     }
 
+    /// Installs a flow again that a packet has paused: the clock of the program is not the others', and a pause would end at other times.
+    fn resume(&mut self, key: &Key) {
+        let Some((key, flow)) = self.tables.flows.get(key).copied() else { return };
+        self.tables.insert(key, flow);
+        let value = key.value().expect("a key");
+        let same = |other: &FlowKey| {
+            let protocol = if key.is_ipv6() { value.protocol } else { value.protocol | KEY_OF_IPV4 };
+            *other == FlowKey { protocol, ..value }
+        };
+        if let Some(place) = self.native_tables.keys.iter().position(same) {
+            self.native_tables.flows[place].paused = 0;
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.renew(&key, &flow).expect("a flow");
+        }
+    }
+
     pub fn beat(&mut self, generation: u32, heartbeat_ns: u64) {
         (self.tables.generation, self.tables.heartbeat_ns) = (generation, heartbeat_ns);
         let alive = &mut self.native_tables.alive;
@@ -111,9 +128,18 @@ impl Agreement {
         }
     }
 
-    /// The verdict on a frame, which is the same of all three, with the same bytes.
+    /// As [`check_pausing`](Agreement::check_pausing), after which no flow is paused.
     #[track_caller]
     pub fn check(&mut self, frame: &[u8]) -> Verdict {
+        let verdict = self.check_pausing(frame);
+        let paused: Vec<Key> = self.tables.paused.keys().copied().collect();
+        paused.iter().for_each(|key| self.resume(key));
+        verdict
+    }
+
+    /// The verdict on a frame, which is the same of all three, with the same bytes.
+    #[track_caller]
+    pub fn check_pausing(&mut self, frame: &[u8]) -> Verdict {
         let now = now_ns();
         let verdict = forward(frame, PORT, &mut self.tables, now);
         let (action, left) = match &verdict {

@@ -180,6 +180,25 @@ fn a_silent_daemon_and_another_generation_stop_every_flow() {
     agreement.finish();
 }
 
+/// Another connection with the same addresses and ports may begin behind it, of which the kernel has to see everything.
+#[test]
+fn what_ends_or_begins_a_connection_pauses_its_direction() {
+    let tcp = flow_of(TCP, 1);
+    let answers = Key { source: tcp.destination, destination: tcp.source, ..tcp };
+    for flags in [0x02, 0x12, 0x11, 0x14, 0x04, 0x00] {
+        let mut agreement = Agreement::new(&[(tcp, flow()), (answers, flow())]);
+        let usual = frame(&tcp, b"some payload");
+        assert!(matches!(agreement.check_pausing(&usual), Verdict::Sent { .. }));
+        let unusual = with(&tcp, 47, &[flags]);
+        assert_eq!(agreement.check_pausing(&unusual), Verdict::Passed(Pass::TcpFlags), "{flags:#x}");
+        assert_eq!(agreement.check_pausing(&usual), Verdict::Passed(Pass::Stale), "{flags:#x}");
+        assert!(matches!(agreement.check_pausing(&frame(&answers, b"back")), Verdict::Sent { .. }));
+        // Installed anew it goes on.
+        agreement.check(&unusual);
+        assert!(matches!(agreement.check_pausing(&usual), Verdict::Sent { .. }));
+    }
+}
+
 /// The kernel always has more in front of a frame of a test run, so that only the other two can say it.
 #[test]
 fn without_space_in_front_a_frame_stays_as_it_is() {
