@@ -23,7 +23,7 @@ fn commands_print_what_is_forwarded() {
     checked.has(json!({"schema": "rxlane.fastpath-check/1", "can": true, "obstacles": [], "bypassed": []}));
     assert_eq!(checked["ports"][1]["name"], WAN, "{checked:#}");
     let planned = router.run(&["up", LAN, WAN, "--dry-run"]);
-    planned.ends(0).says("nothing is changed now").says("at most 262,144 connections");
+    planned.ends(0).says("Nothing is changed now").says("at most 262,144 connections");
     assert!(!router.has_program(LAN));
     router.run(&["up", LAN, WAN, "--dry-run", "--json"]).ends(0).json().has(json!({"can": true}));
     router.run(&["status"]).ends(1);

@@ -370,10 +370,15 @@ mod tests {
 
     fn server() -> Server {
         let server = Server::bind(&at("127.0.0.1:0")).expect("a port");
+        assert!(request(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 503 "));
+        server.serve(page());
+        server
+    }
+
+    fn page() -> Page {
         let mut page = Page::new();
         page.gauge("a_metric", "One.").sample(&[], 1);
-        server.serve(page);
-        server
+        page
     }
 
     fn at(address: &str) -> Address {
@@ -460,6 +465,7 @@ mod tests {
         let path = folder.path().join("metrics.sock");
         let address = Address::Path(path.clone());
         let server = Server::bind(&address).expect("bound");
+        server.serve(page());
         let answer =
             exchange(UnixStream::connect(&path).expect("connected"), b"GET /metrics HTTP/1.1\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
@@ -484,6 +490,7 @@ mod tests {
             OwnedFd::from(UnixListener::bind(&path).expect("bound")),
         ] {
             let server = Server::inherited(socket).expect("served");
+            server.serve(page());
             let answer = match server.address() {
                 Address::Ip(_) => request(&server, b"GET /metrics HTTP/1.1\r\n\r\n"),
                 Address::Path(path) => {
