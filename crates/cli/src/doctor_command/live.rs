@@ -14,8 +14,9 @@ use host::sample::Limits;
 use host::text::Reader;
 use host::trace::{NotOpened, Obstacle, Trace};
 use serde::Serialize;
+use service::StateDir;
 use service::control::ControlError;
-use service::{Instances, Kind, StateDir};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -109,34 +110,45 @@ const LINE: usize = 32 * 1024;
 pub struct OwnPrograms {
     records: Records,
     state: StateDir,
+    /// How interfaces are steered, as they were read last.
+    pub steering: BTreeMap<String, steer::status::Status>,
+    /// The fast path, as it was read last.
+    pub fastpath: Option<fastpath::status::Status>,
 }
 
 impl OwnPrograms {
     /// Those that are recorded there.
     pub fn of(state: &StateArguments) -> OwnPrograms {
-        OwnPrograms { records: state.records(), state: state.folder() }
+        let (records, state) = (state.records(), state.folder());
+        OwnPrograms { records, state, steering: BTreeMap::new(), fastpath: None }
     }
 }
 
 impl live::Programs for OwnPrograms {
     fn steer_status(&mut self, name: &str) -> Result<String, String> {
         let status = steer::status::status(name, Duration::ZERO, &self.records);
-        printed(status.map_err(|error| error.to_string()))
+        let text = printed(status.as_ref().map_err(ToString::to_string));
+        self.steering.extend(status.ok().map(|status| (name.to_owned(), status)));
+        text
     }
 
     fn fastpath_status(&mut self) -> Option<Result<String, String>> {
-        let instances = Instances::new(Kind::Fastpath, self.state.clone()).map_err(ControlError::from);
-        let status = instances.and_then(|all| all.ask::<fastpath::status::Status>(fastpath::NAME, "status"));
-        match status {
+        let status = match fastpath::status::Status::read(&self.state) {
             // The kernel has removed the program with its process.
-            Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
-            status => Some(printed(status.map_err(|error| error.to_string()))),
-        }
+            Err(ControlError::None { .. } | ControlError::Killed { .. }) => {
+                self.fastpath = None;
+                return None;
+            }
+            status => status,
+        };
+        let text = printed(status.as_ref().map_err(ToString::to_string));
+        self.fastpath = status.ok();
+        Some(text)
     }
 }
 
 /// JSON on one line, over many where it would be a long one; an error on one.
-pub fn printed(status: Result<impl Serialize, String>) -> Result<String, String> {
+fn printed(status: Result<impl Serialize, String>) -> Result<String, String> {
     let status = status.map_err(|why| one_line(&why))?;
     let line = serde_json::to_string(&status).map_err(|error| error.to_string())?;
     if line.len() <= LINE {

@@ -165,12 +165,12 @@ fn traffic(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
 
 fn print_finding(out: &mut Output, group: &Group<'_>) -> io::Result<()> {
     let Group { finding, remedies, others } = group;
-    let (style, word) = match finding.severity {
-        Severity::Critical => (BAD, "critical"),
-        Severity::Warning => (POOR, "warning"),
-        Severity::Info => (QUIET, "info"),
+    let style = match finding.severity {
+        Severity::Critical => BAD,
+        Severity::Warning => POOR,
+        Severity::Info => QUIET,
     };
-    let word = out.styled(style, word);
+    let word = out.styled(style, finding.severity.name());
     let possible = if finding.certainty == Certainty::Possible { ", possible" } else { "" };
     let interface = match finding.interface.as_deref() {
         None => String::new(),

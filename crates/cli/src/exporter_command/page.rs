@@ -3,7 +3,6 @@
 
 use client::status::SessionStatus;
 use concentrator::ConcentratorStatus;
-use doctor::finding::Severity;
 use doctor::report::{Outcome, Report, Verdict};
 use explain::report::Imbalance;
 use host::{Counter, Interface, Snapshot};
@@ -74,12 +73,7 @@ fn findings(page: &mut Page, report: &Report) {
     }
     let mut count: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for finding in &report.findings {
-        let severity = match finding.severity {
-            Severity::Critical => "critical",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        };
-        *count.entry((finding.id, severity)).or_default() += 1;
+        *count.entry((finding.id, finding.severity.name())).or_default() += 1;
     }
     for ((id, severity), count) in count {
         page.gauge("rxlane_findings", "Findings of the doctor (rxlane doctor --explain ID).")

@@ -4,7 +4,7 @@ use super::{BAD, BOLD, GOOD, POOR, PortArguments, item};
 use crate::arguments::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use fastpath::bypass::Bypassed;
-use fastpath::{Checked, Request};
+use fastpath::{Checked, Error, Request};
 use format::printable;
 use kernel::netlink::xdp_features;
 use serde::Serialize;
@@ -62,10 +62,10 @@ impl CheckArguments {
 pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
     let mut obstacles = Vec::new();
     if checked.is_up {
-        obstacles.push(fastpath::Error::Up.to_string());
+        obstacles.push(Error::Up.to_string());
     }
     if request.has_limit() && !checked.has_line {
-        obstacles.push(fastpath::NO_LINE.to_owned());
+        obstacles.push(Error::NoLine.to_string());
     }
     for (interface, qdisc) in checked.shapers().filter(|_| !request.bypass_qdisc) {
         obstacles.push(format!(
@@ -89,7 +89,8 @@ pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
         let is_no_target =
             port.is_verified && features.is_some_and(|features| !features.is_redirect_target());
         if is_no_target && !request.generic {
-            obstacles.push(fastpath::no_target(&port.name, true));
+            let refusal = Error::NoTarget { interface: port.name.clone(), is_veth: true };
+            obstacles.push(refusal.to_string());
         }
         let native = features.map(|features| features.is_native() && features.redirects());
         if native == Some(false) && !request.generic {
@@ -147,7 +148,7 @@ pub fn print(out: &mut Output, check: &Check) -> io::Result<()> {
 }
 
 /// What packets of the fast path do not pass.
-pub fn bypassed(out: &mut Output, all: &[Bypassed]) -> io::Result<()> {
+fn bypassed(out: &mut Output, all: &[Bypassed]) -> io::Result<()> {
     writeln!(out, "Packets of established connections would not pass:")?;
     let rules = "rules of nftables and their counters after the first packets; `tcpdump` on the ports";
     item(out, "", rules)?;

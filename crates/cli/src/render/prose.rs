@@ -13,6 +13,7 @@ use doctor::Report;
 use doctor::facts::{Assumption, Fact, Model};
 use doctor::finding::{Certainty, Finding, Remedy, Severity};
 use doctor::report::{Outcome, Verdict};
+use facts::insufficient::{Reading, insufficient_live};
 use format::{Share, thousands};
 use kernel::cpu::CpuSet;
 use serde::Serialize;
@@ -98,7 +99,7 @@ fn worded_finding<'r>(report: &'r Report, finding: &'r Finding, live: bool) -> W
         Fact::Insufficient { ids, of, .. } if live => {
             let (sampled, traced) = (!report.traffic.is_empty(), report.trace.is_some());
             let as_root = crate::privilege::is_root();
-            facts::insufficient_live(ids, *of, &facts::Reading { as_root, sampled, traced })
+            insufficient_live(ids, *of, &Reading { as_root, sampled, traced })
         }
         fact => facts::sentence(report, finding, fact),
     };
@@ -298,7 +299,7 @@ mod tests {
     #[test]
     fn a_live_machine_is_to_be_read_as_it_was_not() {
         let words = |ids: &[&str], as_root, sampled, traced| {
-            facts::insufficient_live(ids, 49, &facts::Reading { as_root, sampled, traced })
+            insufficient_live(ids, 49, &Reading { as_root, sampled, traced })
         };
         let none = words(&["lock-contention"], false, false, false);
         for part in ["as root", "--sample", "--trace"] {

@@ -256,6 +256,11 @@ impl<'a> Case<'a> {
         profiles.all(|profile| claim(profile).as_ref() == Some(&said)).then_some(said)
     }
 
+    /// Whether the driver of an interface runs XDP programs itself, as all profiles that fit say.
+    pub fn native_xdp(&self, interface: &Interface) -> Option<bool> {
+        self.agreed(interface, |profile| profile.tri(nic::schema::XDP_NATIVE))
+    }
+
     /// Whether a driver answered the command that it does not have what that shows.
     pub(crate) fn is_refused(&self, command: &str) -> bool {
         let is_refused = |why: &str| {

@@ -8,7 +8,6 @@ use crate::software::{Software, State};
 use crate::{Case, stacked};
 use host::setting::quoted;
 use host::{Architecture, FastPath, Interface, Kind, Shares, Xdp};
-use nic::schema;
 
 /// Part of the packets that it has to forward.
 const WORKS: f64 = 0.5;
@@ -100,8 +99,7 @@ pub(crate) fn candidate<'c>(case: &Case<'c>) -> Option<Candidate<'c>> {
     let ports = forwarding::ports(case);
     let interfaces: Vec<&Interface> =
         ports.iter().filter_map(|name| case.snapshot().interface(name)).collect();
-    let is_native =
-        |one: &&Interface| case.agreed(one, |profile| profile.tri(schema::XDP_NATIVE)) == Some(true);
+    let is_native = |one: &&Interface| case.native_xdp(one) == Some(true);
     let is_free = |one: &&Interface| one.xdp.as_ref().is_none_or(|xdp| *xdp.get() == Xdp::Off);
     let is_possible = forwarding::forwards(case) == Some(true)
         && case.snapshot().fast_path.is_none()
@@ -125,9 +123,17 @@ pub(crate) fn candidate<'c>(case: &Case<'c>) -> Option<Candidate<'c>> {
 
 /// The commands that say what a fast path on these ports would send past, and bring it up.
 pub fn commands(ports: &[String]) -> [String; 2] {
+    [format!("rxlane fastpath check {}", words(ports)), up(ports, "")]
+}
+
+/// The command that brings one up on these ports, with an option or none.
+pub(crate) fn up(ports: &[String], option: &str) -> String {
+    format!("rxlane fastpath up {}{option} --daemon", words(ports))
+}
+
+fn words(ports: &[String]) -> String {
     let words: Vec<String> = ports.iter().map(|port| quoted(port)).collect();
-    let words = words.join(" ");
-    [format!("rxlane fastpath check {words}"), format!("rxlane fastpath up {words} --daemon")]
+    words.join(" ")
 }
 
 /// Whether the kernel and the processor are such as the program runs on, and what stands on the ports is what it follows down: no bridge

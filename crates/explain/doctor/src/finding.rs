@@ -19,6 +19,17 @@ pub enum Severity {
     Info,
 }
 
+impl Severity {
+    /// The word of output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Critical => "critical",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
 /// Whether the evidence proves a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

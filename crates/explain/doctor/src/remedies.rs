@@ -12,7 +12,6 @@ use crate::rules::{netisr, sharing};
 use crate::{Case, ENOUGH_BETWEEN};
 use host::{Interface, System, Xdp};
 use kernel::cpu::CpuSet;
-use nic::schema;
 use std::collections::BTreeSet;
 
 /// Effective CPUs below which a sample that is spread by flow is one flow's: 1.3 are reached when the busiest CPU has
@@ -81,7 +80,7 @@ impl Device<'_> {
         if has_fast_path || self.steering.as_ref().is_some_and(|steering| *steering.mode.get() != Xdp::Off) {
             return None;
         }
-        let native = self.case.agreed(self, |profile| profile.tri(schema::XDP_NATIVE));
+        let native = self.case.native_xdp(self);
         let commands = ["check", "up"].map(|action| format!("rxlane steer {action} {}", self.word()));
         let remedy = || Remedy::linux(Effect::Steer { native: native == Some(true) }, commands);
         (native != Some(false)).then(remedy)

@@ -111,7 +111,7 @@ pub enum Error {
     Write(#[source] io::Error),
 }
 
-/// What rxlane's own programs do: what its commands would print, or why that cannot be told, in one line.
+/// What rxlane's own programs do: what its commands would print, or why that is not known, in one line.
 pub trait Programs {
     /// `rxlane steer status NAME --json` of an interface.
     fn steer_status(&mut self, name: &str) -> Result<String, String>;

@@ -39,7 +39,9 @@ pub enum Error {
          --limit-upload and --limit-download are a limit in the fast path itself"
     )]
     Shaper { interface: String, qdisc: String },
-    #[error("{NO_LINE}")]
+    #[error(
+        "--limit-upload and --limit-download are about the port of the default route, and none leads out of these ports (`ip route`)"
+    )]
     NoLine,
     #[error("{}", no_target(.interface, *.is_veth))]
     NoTarget { interface: String, is_veth: bool },
@@ -49,12 +51,8 @@ pub enum Error {
     System { what: &'static str, source: io::Error },
 }
 
-/// Why nothing can be limited.
-pub const NO_LINE: &str = "--limit-upload and --limit-download are about the port of the default route, and none leads out of these ports \
-     (`ip route`)";
-
 /// Why frames cannot be sent out of a port from XDP, and what helps.
-pub fn no_target(interface: &str, is_veth: bool) -> String {
+fn no_target(interface: &str, is_veth: bool) -> String {
     if is_veth {
         return format!(
             "{interface} loses what XDP sends out of it, since the other end of this veth pair does not poll: `ethtool -K NAME gro on` \

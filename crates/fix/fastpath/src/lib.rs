@@ -42,7 +42,7 @@ pub mod status;
 pub mod topology;
 
 pub use counted::Removal;
-pub use error::{Error, NO_LINE, no_target};
+pub use error::Error;
 pub use obstacle::Obstacle;
 pub use ports::Port;
 pub use running::{Checked, NAME, Request, Running, check, recover};

@@ -4,7 +4,10 @@ use crate::counted::{Counted, Removal};
 use crate::engine::{Engine, now_ns};
 use crate::error::Error;
 use crate::obstacle::Obstacle;
+use crate::running::NAME;
 use serde::{Deserialize, Serialize};
+use service::control::ControlError;
+use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -96,6 +99,15 @@ pub struct Identity {
 }
 
 impl Status {
+    /// That of the fast path of this network namespace, as its process reports it.
+    ///
+    /// # Errors
+    ///
+    /// There is none, its process was killed, or does not answer.
+    pub fn read(state: &StateDir) -> Result<Status, ControlError> {
+        Instances::new(Kind::Fastpath, state.clone())?.ask(NAME, "status")
+    }
+
     /// That of an engine.
     ///
     /// # Errors

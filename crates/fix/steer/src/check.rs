@@ -13,7 +13,6 @@ use crate::weights::Receiving;
 use doctor::Case;
 use host::{Delta, Interface, Kind};
 use kernel::netlink::XdpFeatures;
-use nic::schema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xdp::{Family, Program};
@@ -281,7 +280,7 @@ fn evidence(
     let native = input
         .features
         .map(|features| features.is_native() && features.redirects())
-        .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE)));
+        .or_else(|| case.native_xdp(interface));
     let takes_program = native == Some(true) && input.program.is_none();
     let means = Means::of(case, interface, known.forwards, takes_program);
     let shares: Vec<f64> = classes.iter().filter(|row| row.selected).filter_map(|row| row.share).collect();

@@ -228,7 +228,7 @@ fn native(case: &Case<'_>, interface: &Interface, input: &Input<'_>) -> Option<F
 
 /// What the profiles that fit say, with the source of the first.
 fn by_profile(case: &Case<'_>, interface: &Interface) -> (Option<bool>, String) {
-    let native = case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE));
+    let native = case.native_xdp(interface);
     let from = native.and_then(|_| {
         let profiles = case.profiles(interface);
         let claim = profiles.first()?.claim(schema::XDP_NATIVE)?;

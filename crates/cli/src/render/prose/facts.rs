@@ -1,5 +1,6 @@
 //! The sentences of facts.
 
+pub(super) mod insufficient;
 pub(super) mod parts;
 
 use super::coalescing::pppoe_gro;
@@ -9,12 +10,10 @@ use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
 use format::quoted;
 use format::thousands;
+use insufficient::insufficient;
 use parts::{
     allowance, cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause,
 };
-
-/// Rules that the finding on a lack of data names.
-const RULES: usize = 6;
 
 /// What the fact states: a sentence, and on further lines what explains it.
 pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
@@ -576,32 +575,6 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
 
 fn others_have(others: usize) -> String {
     if others == 1 { "the other CPU has".to_owned() } else { format!("the other {others} CPUs have") }
-}
-
-fn insufficient(ids: &[&str], of: usize) -> String {
-    match ids.len() <= RULES {
-        true => format!("These rules lack data: {}.", ids.join(", ")),
-        false => format!("{} of {of} rules lack data (--json lists them).", ids.len()),
-    }
-}
-
-/// How a live machine was read.
-pub struct Reading {
-    pub as_root: bool,
-    pub sampled: bool,
-    pub traced: bool,
-}
-
-/// The same of this machine, of which rxlane has read what there is to read.
-pub fn insufficient_live(ids: &[&str], of: usize, reading: &Reading) -> String {
-    let more = [
-        (!reading.as_root, "as root it reads more"),
-        (!reading.sampled, "--sample adds the traffic of an interface"),
-        (!reading.traced && ids.contains(&"lock-contention"), "--trace adds where CPU time goes"),
-    ];
-    let more: String =
-        more.iter().filter(|(applies, _)| *applies).map(|(_, words)| format!("; {words}")).collect();
-    format!("{} Run it again while the line is busy{more}.", insufficient(ids, of))
 }
 
 /// The clause as a sentence.

@@ -101,7 +101,7 @@ pub fn words(effect: &FastEffect) -> (String, String) {
         ),
         FastEffect::SavedMark => (
             "the mark in the connection, too: behind the rule that sets it `ct mark set meta mark`".into(),
-            "The fast path asks for routes with the mark of the connection; new connections enter it.",
+            "The fast path queries routes with the mark of the connection; new connections enter it.",
         ),
         FastEffect::NoVlanFiltering => (
             "VLAN devices on the ports, in the place of a bridge that filters VLANs (`vlan_filtering 1`)".into(),

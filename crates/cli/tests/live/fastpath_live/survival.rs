@@ -246,6 +246,7 @@ fn watch(router: &Router, is_over: &AtomicBool, packets: &AtomicU64) {
                 packets.fetch_add(1, Ordering::Relaxed);
             }
         }
+        // The pause between two looks at what sniffers hold: the end is that of the transfer.
         thread::sleep(Duration::from_millis(1));
     }
 }

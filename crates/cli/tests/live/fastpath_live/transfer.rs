@@ -73,6 +73,7 @@ impl Transfer {
                     return Some(server);
                 }
                 Ok(_) => {}
+                // The pause between two looks: a connection ends the wait, or the transfer's end.
                 Err(_) => thread::sleep(LOOK / 10),
             }
         }

@@ -2,13 +2,12 @@
 
 use crate::Case;
 use crate::facts::{Effect, Fact, FastEffect, FastFact};
-use crate::fast_path::Counted;
+use crate::fast_path::{self, Counted};
 use crate::finding::{Remedy, Severity, found};
 use crate::forwarding;
 use crate::rule::Judgement;
 use host::setting::quoted;
 use host::{Counter, FastPath};
-use nic::schema;
 
 /// What shows a fast path.
 const STATUS: &str = "rxlane fastpath status --json";
@@ -93,8 +92,7 @@ fn remedy(effect: FastEffect, commands: impl IntoIterator<Item = String>) -> Rem
 
 /// It ends, and comes up on these ports with other options.
 fn again(ports: &[String], option: &str) -> [String; 2] {
-    let ports: Vec<String> = ports.iter().map(|port| quoted(port)).collect();
-    ["rxlane fastpath down".to_owned(), format!("rxlane fastpath up {}{option} --daemon", ports.join(" "))]
+    ["rxlane fastpath down".to_owned(), fast_path::up(ports, option)]
 }
 
 /// What helps where packets of connections that are in it go to the kernel.
@@ -129,8 +127,7 @@ fn of_refusal(case: &Case<'_>, fast_path: &FastPath, reason: &str) -> Option<Rem
         "no-port" => {
             let is_native = |name: &String| {
                 let interface = case.snapshot().interface(name);
-                let native = |one| case.agreed(one, |profile| profile.tri(schema::XDP_NATIVE));
-                interface.and_then(native) == Some(true)
+                interface.and_then(|one| case.native_xdp(one)) == Some(true)
             };
             let mut others = forwarding::ports(case);
             others.retain(|name| !ports.contains(name) && is_native(name));

@@ -132,7 +132,7 @@ pub(super) fn xdp_generic(device: &Device<'_>) -> Judgement {
     if *xdp.get() != Xdp::Generic {
         return Judgement::Clear;
     }
-    let native = device.case.agreed(device, |profile| profile.tri(schema::XDP_NATIVE));
+    let native = device.case.native_xdp(device);
     let since = device.case.agreed(device, |profile| profile.text(schema::XDP_SINCE));
     let severity = if native == Some(true) { Severity::Warning } else { Severity::Info };
     let own = device.steering.as_ref().filter(|steering| *steering.mode.get() == Xdp::Generic);

@@ -5,7 +5,6 @@
 
 use super::Tool;
 use super::rxlane_json::{Kind, Object, Part, WORDS, is_word};
-use super::steer_status::mode;
 use crate::interface::is_plain_name;
 use crate::{Counter, Fact, FastPath, Observed, Snapshot};
 use serde::Deserialize;
@@ -57,16 +56,12 @@ fn read(object: &Object, snapshot: &mut Snapshot) -> Result<(), String> {
         let is_plain = names.iter().all(|name| is_plain_name(name));
         Some(Fact::new(names, object.quote(part.raw, "\"ports\": ").filter(|_| is_plain)?))
     });
-    let mode = status.mode.as_ref().and_then(|part| {
-        let mode = mode(part.value.as_deref()?)?;
-        Some(Fact::new(mode, object.quote(part.raw, "\"mode\": ")?))
-    });
     let fast = status
         .packets
         .as_ref()
         .and_then(|packets| Some((packets.fast.value?, object.quote(packets.fast.raw, "\"fast\": ")?)));
     let ports = ports.ok_or("it names no ports")?;
-    let mode = mode.ok_or("its mode is none that is known")?;
+    let mode = object.mode(status.mode.as_ref())?;
     let (fast, quote) = fast.ok_or("it counts no packets")?;
     let pid = status.pid.as_ref().and_then(|part| part.value);
     let former = snapshot.fast_path.take().filter(|former| former.pid == pid);

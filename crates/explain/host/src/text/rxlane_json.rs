@@ -4,7 +4,7 @@
 //! another schema or ends with the text is not read at all.
 
 use super::{Line, Outcome, Section};
-use crate::{Quote, Snapshot};
+use crate::{Fact, Quote, Snapshot, Xdp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -157,7 +157,26 @@ impl<'de: 'a, 'a, T: DeserializeOwned> Deserialize<'de> for Part<'a, T> {
     }
 }
 
+/// How a program is attached.
+fn mode(word: &str) -> Option<Xdp> {
+    match word {
+        "native" => Some(Xdp::Native),
+        "generic" => Some(Xdp::Generic),
+        "off" => Some(Xdp::Off),
+        _ => None,
+    }
+}
+
 impl Object {
+    /// How its program is attached. Errors: it does not say, or in another word.
+    pub fn mode(&self, part: Option<&Part<'_, String>>) -> Result<Fact<Xdp>, String> {
+        let known = part.and_then(|part| {
+            let mode = mode(part.value.as_deref()?)?;
+            Some(Fact::new(mode, self.quote(part.raw, "\"mode\": ")?))
+        });
+        known.ok_or_else(|| "its mode is none that is known".to_owned())
+    }
+
     fn refuse(&self, snapshot: &mut Snapshot, why: &str) {
         let Some(begin) = &self.begin else { return };
         snapshot.note_unread(begin.command.as_deref().unwrap_or(self.kind.command), why);

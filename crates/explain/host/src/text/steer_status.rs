@@ -4,7 +4,7 @@
 
 use super::Tool;
 use super::rxlane_json::{Kind, Object, Part, WORDS, is_word};
-use crate::{Counter, Fact, Observed, Snapshot, SteerTarget, Steering, Xdp};
+use crate::{Counter, Observed, Snapshot, SteerTarget, Steering, Xdp};
 use serde::Deserialize;
 
 static STATUS: Kind = Kind { schema: "rxlane.steer/1", command: "rxlane steer status", read };
@@ -64,11 +64,7 @@ fn read(object: &Object, snapshot: &mut Snapshot) -> Result<(), String> {
     let status: Status<'_> = object.fields()?;
     let interface = status.interface.as_deref().filter(|name| !name.is_empty());
     let interface = interface.ok_or("it names no interface")?;
-    let mode = status.mode.as_ref().and_then(|part| {
-        let mode = mode(part.value.as_deref()?)?;
-        Some(Fact::new(mode, object.quote(part.raw, "\"mode\": ")?))
-    });
-    let mode = mode.ok_or("its mode is none that is known")?;
+    let mode = object.mode(status.mode.as_ref())?;
     if mode.value == Xdp::Off && status.complete.as_ref().is_some_and(|part| part.value == Some(false)) {
         let remarks = status.remarks.and_then(|part| part.value).unwrap_or_default();
         return Err(remarks.into_iter().next().unwrap_or_else(|| "not all could be read".to_owned()));
@@ -126,16 +122,6 @@ fn reason(object: &Object, steering: &mut Steering, part: &Part<'_, Reason>) -> 
     let Reason { reason, frames } = part.value.as_ref()?;
     let quote = object.quote(part.raw, "").filter(|_| is_word(reason))?;
     Counter::note_at(&mut steering.reasons, reason.clone(), *frames, quote, WORDS).then_some(())
-}
-
-/// How a program is attached.
-pub(super) fn mode(word: &str) -> Option<Xdp> {
-    match word {
-        "native" => Some(Xdp::Native),
-        "generic" => Some(Xdp::Generic),
-        "off" => Some(Xdp::Off),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

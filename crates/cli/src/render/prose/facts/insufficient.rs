@@ -1,0 +1,30 @@
+//! The sentences of the finding on rules that lack data.
+
+/// Rules that it names.
+const RULES: usize = 6;
+
+pub(super) fn insufficient(ids: &[&str], of: usize) -> String {
+    match ids.len() <= RULES {
+        true => format!("These rules lack data: {}.", ids.join(", ")),
+        false => format!("{} of {of} rules lack data (--json lists them).", ids.len()),
+    }
+}
+
+/// How a live machine was read.
+pub struct Reading {
+    pub as_root: bool,
+    pub sampled: bool,
+    pub traced: bool,
+}
+
+/// The same of this machine, of which rxlane has read what there is to read.
+pub fn insufficient_live(ids: &[&str], of: usize, reading: &Reading) -> String {
+    let more = [
+        (!reading.as_root, "as root it reads more"),
+        (!reading.sampled, "--sample adds the traffic of an interface"),
+        (!reading.traced && ids.contains(&"lock-contention"), "--trace adds where CPU time goes"),
+    ];
+    let more: String =
+        more.iter().filter(|(applies, _)| *applies).map(|(_, words)| format!("; {words}")).collect();
+    format!("{} Run it again while the line is busy{more}.", insufficient(ids, of))
+}
