@@ -64,7 +64,7 @@ fn server(place: usize) -> SocketAddrV4 {
 struct Round<'e> {
     clients: Vec<SocketAddrV4>,
     /// One of each, from the client.
-    asked: Vec<Vec<u8>>,
+    requests: Vec<Vec<u8>>,
     ends: &'e mut [Frames; 3],
 }
 
@@ -73,13 +73,14 @@ impl<'e> Round<'e> {
         let port = |place| (10_000 + (round * EACH + place) % 50_000) as u16;
         let clients: Vec<_> = (0..EACH).map(|place| SocketAddrV4::new(CLIENT, port(place))).collect();
         let both = || clients.iter().enumerate().map(|(place, client)| (*client, server(place)));
-        let asked = both().map(|(client, server)| frame("far0", client, server)).collect();
+        let requests = both().map(|(client, server)| frame("far0", client, server)).collect();
         let answers: Vec<_> = both().map(|(client, server)| frame("far1", server, client)).collect();
-        let mut made = Round { clients, asked, ends };
+        let mut made = Round { clients, requests, ends };
         let (mut is_fast, start) = ([false; EACH], Instant::now());
         while is_fast.contains(&false) {
             assert!(start.elapsed() < PATIENCE, "not fast: {is_fast:?}");
-            made.ask();
+            made.send_requests();
+            // The kernel forwards the first ones meanwhile; all being fast ends the wait.
             thread::sleep(Duration::from_millis(2));
             made.stale(|place| is_fast[place] = true);
             send(&mut made.ends[1], &answers);
@@ -87,8 +88,8 @@ impl<'e> Round<'e> {
         made
     }
 
-    fn ask(&mut self) {
-        send(&mut self.ends[0], &self.asked);
+    fn send_requests(&mut self) {
+        send(&mut self.ends[0], &self.requests);
     }
 
     /// Places of connections of which packets were forwarded by the program to the first line.
@@ -108,7 +109,7 @@ impl<'e> Round<'e> {
         let mut last = [None; EACH];
         let mut due = Instant::now();
         while ended.len() < EACH || ended.last().is_some_and(|last| last.elapsed() < WATCH) {
-            self.ask();
+            self.send_requests();
             *packets += EACH as u64;
             let is_due = ended.len() < EACH && Instant::now() >= due;
             self.stale(|place| last[place] = Some(Instant::now()));

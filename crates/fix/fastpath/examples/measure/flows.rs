@@ -17,6 +17,7 @@ const PIECE: usize = 2_000;
 const BEHIND: usize = 8_000;
 /// Ports of a server's connections.
 const PORTS: usize = 50_000;
+/// Between two looks at what has come, short since the time until then is the subject.
 const PAUSE: Duration = Duration::from_micros(200);
 /// `USER_HZ` of Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -35,11 +36,11 @@ pub fn measure(flows: usize) {
     for first in (0..flows).step_by(PIECE) {
         let numbers = first..(first + PIECE).min(flows);
         let both = || numbers.clone().map(|number| (client(number), server(number)));
-        let asked: Vec<_> = both().map(|(client, server)| frame("far0", client, server)).collect();
+        let requests: Vec<_> = both().map(|(client, server)| frame("far0", client, server)).collect();
         let answers: Vec<_> = both().map(|(client, server)| frame("far1", server, client)).collect();
         let [inside, outside, _] = &mut router.ends;
         // Every one has a connection before it is answered.
-        pass(inside, outside, &asked);
+        pass(inside, outside, &requests);
         pass(outside, inside, &answers);
         wait(&router, numbers.end.saturating_sub(BEHIND));
     }

@@ -4,11 +4,12 @@ use super::router::{CLIENT, Router, frame_of, left};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::PATIENCE;
+use testkit::wait_until;
 
 /// UDP bytes of a datagram, without its header.
 const PAYLOAD: usize = 1_400;
 const LASTS: Duration = Duration::from_secs(10);
+/// Between two looks at what is due: the rate is the subject.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Prints the rates that arrive with this limit in both directions, bits a second.
@@ -17,14 +18,12 @@ pub fn measure(limit: u64) {
     let client = SocketAddrV4::new(CLIENT, 10_000);
     let server = SocketAddrV4::new(Ipv4Addr::new(10, 98, 0, 1), 9);
     let frames = [frame_of("far0", client, server, PAYLOAD), frame_of("far1", server, client, PAYLOAD)];
-    let start = Instant::now();
-    while router.status().flows == 0 {
-        assert!(start.elapsed() < PATIENCE, "not installed: {:#?}", router.status());
+    wait_until("the connection is installed", || {
         for (end, frame) in router.ends.iter_mut().zip(&frames) {
             end.send(frame).expect("sent");
-            thread::sleep(Duration::from_millis(20));
         }
-    }
+        router.status().flows > 0
+    });
     for (from, name) in ["upload", "download"].iter().enumerate() {
         let rate = rate(&mut router, from, &frames[from], limit);
         let deviation = (rate / limit as f64 - 1.0) * 100.0;
