@@ -35,8 +35,8 @@ fn a_takeover_keeps_name_addresses_and_routes() {
         for line in [
             "inet 198.51.100.1/32 ",
             "inet6 fe80::1/64 ",
-            "198.51.100.10/31 dev pppoe0 ",
-            "198.51.100.12/31 dev pppoe0 ",
+            // The network of the pool, as a whole.
+            "198.51.100.8/29 dev pppoe0 ",
             "2001:db8:100::/48 dev pppoe0 ",
         ] {
             assert_eq!(shown.matches(line).count(), 1, "{line}: {shown}");
