@@ -39,6 +39,9 @@ impl OutputFile {
                 return Ok(OutputFile { path: path.to_owned(), temporary: None, file });
             }
         }
+        if existing.is_none() && path.is_symlink() {
+            bail!("{option} {} is a link to a file that does not exist; name that file", path.display());
+        }
         // Through a link, the file that it leads to is replaced, and not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().with_context(cannot)?;

@@ -1,9 +1,11 @@
 //! Serves one page over HTTP/1.1 (RFC 9112) to whoever requests it with GET or HEAD, over TCP or a Unix socket.
 //!
-//! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] bytes. It knows
+//! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] bytes. The oldest makes room for
+//! the next. It knows
 //! nobody and answers everybody the same, so who may connect is a matter of the address.
 
 use super::{Format, Page};
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,12 +13,12 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Clients at a time; those beyond are turned away.
+/// Clients at a time.
 const CLIENTS: usize = 16;
 
 /// How long a client may take for request and answer.
@@ -63,17 +65,33 @@ impl Publisher {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     page: Mutex<Arc<Page>>,
     is_over: AtomicBool,
-    clients: AtomicUsize,
+    /// The connections of clients that have no answer yet, the oldest first.
+    clients: Mutex<VecDeque<(u64, Box<dyn Connection>)>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl Shared {
+    fn clients(&self) -> MutexGuard<'_, VecDeque<(u64, Box<dyn Connection>)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A client's connection.
 trait Connection: Read + Write + Send + 'static {
     fn limit(&self, left: Duration) -> io::Result<()>;
     fn finish(&self) -> io::Result<()>;
+    /// Ends it, whoever waits for it.
+    fn abort(&self);
+    fn another(&self) -> io::Result<Box<dyn Connection>>;
 }
 
 macro_rules! connection {
@@ -86,6 +104,14 @@ macro_rules! connection {
 
             fn finish(&self) -> io::Result<()> {
                 self.shutdown(Shutdown::Write)
+            }
+
+            fn abort(&self) {
+                let _ = self.shutdown(Shutdown::Both);
+            }
+
+            fn another(&self) -> io::Result<Box<dyn Connection>> {
+                Ok(Box::new(self.try_clone()?))
             }
         }
     };
@@ -185,6 +211,10 @@ fn remove_dead(path: &Path) -> io::Result<()> {
             let is_socket = fs::symlink_metadata(path)?.file_type().is_socket();
             if is_socket { fs::remove_file(path) } else { Err(io::ErrorKind::AlreadyExists.into()) }
         }
+        // A link to a file that is not there is no free place.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
+            Err(io::ErrorKind::AlreadyExists.into())
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -199,7 +229,7 @@ pub fn unservable(address: &Address, error: &io::Error) -> String {
         Address::Path(path) => {
             let why = match error.kind() {
                 io::ErrorKind::AddrInUse => "another process listens there".to_owned(),
-                io::ErrorKind::AlreadyExists => "that is a file and no socket".to_owned(),
+                io::ErrorKind::AlreadyExists => "that is no socket (a file, or a link to none)".to_owned(),
                 io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
                 _ => error.to_string(),
             };
@@ -246,28 +276,30 @@ impl Drop for Server {
 }
 
 fn listen<C: Connection>(shared: &Arc<Shared>, accept: impl Fn() -> io::Result<C>) {
-    loop {
+    for number in 0.. {
         let client = accept();
         if shared.is_over.load(Ordering::Acquire) {
             return;
         }
-        let Ok(client) = client else {
+        let Ok((another, client)) = client.and_then(|client| Ok((client.another()?, client))) else {
             // No descriptors, for example: not at full speed.
             thread::sleep(Duration::from_millis(50));
             continue;
         };
-        if shared.clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
-            shared.clients.fetch_sub(1, Ordering::AcqRel);
-            continue;
+        let mut clients = shared.clients();
+        while clients.len() >= CLIENTS {
+            clients.pop_front().into_iter().for_each(|(_, oldest)| oldest.abort());
         }
+        clients.push_back((number, another));
+        drop(clients);
         let of_thread = shared.clone();
         let answer = move || {
             // A client that goes away, or is too slow, has itself to blame.
             let _ = answer(client, &of_thread);
-            of_thread.clients.fetch_sub(1, Ordering::AcqRel);
+            of_thread.clients().retain(|(other, _)| *other != number);
         };
         if thread::Builder::new().name("client".to_owned()).spawn(answer).is_err() {
-            shared.clients.fetch_sub(1, Ordering::AcqRel);
+            shared.clients().retain(|(other, _)| *other != number);
         }
     }
 }
@@ -437,16 +469,16 @@ mod tests {
     fn clients_that_say_nothing_are_bounded_and_end() {
         let server = server();
         let silent: Vec<TcpStream> = (0..3 * CLIENTS).map(|_| connect(&server)).collect();
-        let began = Instant::now();
-        loop {
+        for _ in 0..CLIENTS {
             let answer = request(&server, b"GET /metrics HTTP/1.1\r\n\r\n");
-            if answer.contains("a_metric 1") {
-                break;
-            }
-            assert!(began.elapsed() < TIME * 3, "still shut out");
-            thread::sleep(Duration::from_millis(50));
+            assert!(answer.contains("a_metric 1"), "{answer}");
         }
-        drop(silent);
+        // The oldest made room, and the others end with their time.
+        assert!(server.shared.clients().len() <= CLIENTS);
+        for mut client in silent {
+            let _ = client.read_to_end(&mut Vec::new());
+        }
+        testkit::wait_until("no client is left", || server.shared.clients().is_empty());
     }
 
     #[test]
@@ -479,6 +511,9 @@ mod tests {
         let error = Server::bind(&address).expect_err("no socket");
         assert!(unservable(&address, &error).contains("no socket"), "{error}");
         assert!(path.exists());
+        fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink("nowhere", &path).expect("a link");
+        assert!(unservable(&address, &Server::bind(&address).expect_err("a link")).contains("no socket"));
     }
 
     #[test]
