@@ -39,15 +39,15 @@ pub use address::{
 pub use events::{Change, Events};
 pub use generic::Generic;
 pub use link::{
-    Link, VlanDevice, configure, disable_own_ipv6, link_by_index, link_by_name, links, rename, set_down,
-    set_up,
+    BridgePort, Link, VlanDevice, configure, disable_own_ipv6, link_by_index, link_by_name, links, rename,
+    set_down, set_up,
 };
 pub use lookup::{Found, Lookup, Routes};
 pub use message::{Attributes, Message, until_zero};
 pub use neighbour::{BridgeEntry, Neighbour, bridge_entries, neighbours, refresh};
 pub use qdisc::{Qdisc, qdiscs};
 pub use route::{
-    Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of,
+    Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of, route_tos,
 };
 pub use rule::{Rule, rules};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};

@@ -10,6 +10,7 @@ use crate::bench_command::number;
 use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Outcome, Output, POOR};
 use crate::physical;
 use anyhow::bail;
+use clap::builder::NonEmptyStringValueParser;
 use fastpath::status::Status;
 use fastpath::{NAME, Request};
 use format::plural;
@@ -63,7 +64,7 @@ impl FastpathArguments {
 #[group(skip)]
 struct PortArguments {
     /// The interfaces between which packets are forwarded: NICs or veth, or what stands on them (ppp0, a VLAN device, a bridge).
-    #[arg(value_name = "PORT", required = true)]
+    #[arg(value_name = "PORT", required = true, value_parser = NonEmptyStringValueParser::new())]
     ports: Vec<String>,
     /// Let the kernel run the program for each socket buffer, where a driver has no XDP: slower than without in most cases.
     #[arg(long)]

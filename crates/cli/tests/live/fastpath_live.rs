@@ -8,6 +8,7 @@ mod doctor;
 mod ended;
 mod hostile;
 mod links;
+mod policy;
 mod reasons;
 mod router;
 mod sniffer;

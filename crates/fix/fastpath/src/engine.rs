@@ -6,14 +6,15 @@ mod follow;
 mod keep;
 mod write;
 
-use crate::connection::{Established, Tuple};
+use crate::connection::{Established, Found, Tuple};
 use crate::counted::Counted;
 use crate::error::Error;
 use crate::flows::Flows;
 use crate::next_hops::NextHops;
 use crate::ports::Ports;
+use crate::selectors::Selectors;
 use crate::topology::{Overlay, Topology};
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use keep::Timeouts;
 use kernel::netlink::netfilter::conntrack::{Keep, Update};
 use kernel::netlink::{self, Routes};
@@ -36,7 +37,7 @@ pub struct Engine {
     keep: Keep,
     /// Changes to report to conntrack.
     updates: Vec<Update>,
-    marks: Vec<u32>,
+    selectors: Selectors,
     overlays: Overlays,
     flows: Flows,
     next_hops: NextHops,
@@ -51,7 +52,11 @@ pub struct Engine {
     waiting: HashMap<Tuple, (Established, Instant)>,
     /// Connections whose obstacle goes with a change of interfaces, routes or rules: a line that is down is up again.
     hindered: HashMap<Tuple, Established>,
-    /// Connections of whose end no event may come.
+    /// Connections that were listed and not looked at yet: without an event since then they are as they were listed.
+    listed: HashMap<Tuple, Found>,
+    /// Those that began before anybody listened, so that no event may come of them, not even of their end.
+    earlier: HashSet<Tuple>,
+    /// Those of them that are queried instead.
     silent: Vec<Tuple>,
     timeouts: Timeouts,
     /// Up to which number the use of flows was read in this turn.
@@ -64,7 +69,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The kernel does not say what stands on what.
+    /// The kernel does not say what stands on what, or does not list connections.
     pub fn new(
         program: Forwarding,
         ports: Ports,
@@ -79,7 +84,7 @@ impl Engine {
             routes: Routes::open().map_err(|error| Error::asking("routes")(error.into()))?,
             keep,
             updates: Vec::new(),
-            marks: Vec::new(),
+            selectors: Selectors::read().map_err(Error::asking("routes"))?,
             overlays,
             flows: Flows::default(),
             next_hops: NextHops::with_places(next_hop_places(most)),
@@ -89,6 +94,8 @@ impl Engine {
             again: Vec::new(),
             waiting: HashMap::new(),
             hindered: HashMap::new(),
+            listed: HashMap::new(),
+            earlier: HashSet::new(),
             silent: Vec::new(),
             timeouts: Timeouts::read(),
             read_to: 0,
@@ -96,15 +103,17 @@ impl Engine {
         };
         engine.read_machine()?;
         engine.beat()?;
+        engine.list()?;
+        if !notifies_of_all() {
+            engine.earlier = engine.listed.keys().copied().collect();
+        }
         Ok(engine)
     }
 
     fn read_machine(&mut self) -> Result<(), Error> {
         self.topology = Topology::read(&self.overlays).map_err(Error::asking("interfaces"))?;
         let rules = netlink::rules().map_err(Error::asking("rules of routing"))?;
-        self.marks = rules.iter().filter_map(|rule| rule.mark).map(|(mark, _)| mark).collect();
-        self.marks.sort_unstable();
-        self.marks.dedup();
+        self.selectors.set_rules(&rules);
         self.ports.find_lines(&self.topology);
         Ok(())
     }
@@ -148,6 +157,13 @@ impl Engine {
     pub fn waiting(&self) -> (usize, usize) {
         (self.waiting.len(), self.next_hops.len())
     }
+}
+
+/// Whether events come of connections that began before anybody listened, too (`nf_ct_ecache_ext_add()` in
+/// net/netfilter/nf_conntrack_ecache.c, Linux 5.19).
+fn notifies_of_all() -> bool {
+    let text = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_events");
+    text.is_ok_and(|text| text.trim() == "1")
 }
 
 /// Places for next hops: stations are far fewer than flows.

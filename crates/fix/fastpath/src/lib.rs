@@ -38,6 +38,7 @@ mod overlay;
 mod ports;
 pub mod resolve;
 mod running;
+mod selectors;
 pub mod status;
 pub mod topology;
 

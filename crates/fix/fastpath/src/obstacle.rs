@@ -18,15 +18,17 @@ pub enum Obstacle {
     TranslatedIpv6,
     /// An IPsec policy is for such packets.
     Ipsec,
-    /// There is no route, or it leads nowhere (blackhole, prohibit).
+    /// There is no route, or it leads nowhere (blackhole, prohibit), or what arrives there is not forwarded.
     NoRoute,
     /// Answers leave by another interface than that of the requests.
     Asymmetric,
-    /// The routes of packets with the marks that rules know differ, and the connection does not say which mark its packets have.
+    /// The routes of packets with the marks that rules know differ, and nothing shows which mark its packets have.
     Mark,
+    /// Rules or routes lead packets with another TOS or traffic class elsewhere.
+    Tos,
     /// The next hop has no MAC address yet.
     NoNeighbour,
-    /// The bridge has not learned yet behind which port the next hop is.
+    /// The bridge has not learned yet behind which port the next hop is, or that port does not forward (STP).
     NoBridgePort,
     /// The bridge filters VLANs.
     VlanFiltering,
@@ -47,7 +49,7 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// All of them.
-    pub const ALL: [Obstacle; 18] = [
+    pub const ALL: [Obstacle; 19] = [
         Obstacle::Local,
         Obstacle::Multicast,
         Obstacle::Helper,
@@ -57,6 +59,7 @@ impl Obstacle {
         Obstacle::NoRoute,
         Obstacle::Asymmetric,
         Obstacle::Mark,
+        Obstacle::Tos,
         Obstacle::NoNeighbour,
         Obstacle::NoBridgePort,
         Obstacle::VlanFiltering,
@@ -81,6 +84,7 @@ impl Obstacle {
                 | Obstacle::NoRoute
                 | Obstacle::Asymmetric
                 | Obstacle::Mark
+                | Obstacle::Tos
                 | Obstacle::VlanFiltering
                 | Obstacle::NoPort
                 | Obstacle::Interface
@@ -101,6 +105,7 @@ impl Obstacle {
             Obstacle::NoRoute => "no-route",
             Obstacle::Asymmetric => "asymmetric",
             Obstacle::Mark => "mark",
+            Obstacle::Tos => "tos",
             Obstacle::NoNeighbour => "no-neighbour",
             Obstacle::NoBridgePort => "no-bridge-port",
             Obstacle::VlanFiltering => "vlan-filtering",

@@ -3,6 +3,7 @@
 
 use crate::connection::Established;
 use crate::obstacle::Obstacle;
+use crate::selectors::Selectors;
 use crate::topology::{Topology, Way};
 use foldhash::HashMap;
 use kernel::netlink::{Found, Lookup, Routes};
@@ -39,8 +40,8 @@ pub struct Resolver<'r> {
     pub routes: &'r mut Routes,
     /// What stands on what.
     pub topology: &'r Topology,
-    /// The marks that rules of routing know.
-    pub marks: &'r [u32],
+    /// By what else than addresses and ports packets are routed.
+    pub selectors: &'r Selectors,
 }
 
 impl Resolver<'_> {
@@ -50,12 +51,10 @@ impl Resolver<'_> {
         connections: &[Established],
         is_port: impl Fn(u32) -> bool + Copy,
     ) -> Vec<Result<Resolved, Obstacle>> {
-        let routed = self.routed(connections, None);
-        // Rules may know marks that a connection does not show: its packets have one of them, or none.
-        let marked: Vec<Vec<Routed>> =
-            self.marks.iter().map(|mark| self.routed(connections, Some(*mark))).collect();
-        let all = connections.iter().zip(routed).enumerate();
-        all.map(|(place, (connection, routed))| {
+        let routed = self.routed(connections, None, 0);
+        let ambiguous = self.ambiguous(connections, &routed);
+        let all = connections.iter().zip(routed).zip(ambiguous);
+        all.map(|((connection, routed), ambiguous)| {
             let (client, server) = (connection.original.source.ip(), connection.reply.source.ip());
             // Nothing of this machine itself; a translated address may be its own.
             if self.topology.is_own(client) || self.topology.is_own(server) {
@@ -68,11 +67,14 @@ impl Resolver<'_> {
             if pairs.iter().any(|(one, other)| self.topology.has_policy(protocol, *one, *other)) {
                 return Err(Obstacle::Ipsec);
             }
-            let is_other = |marked: &Vec<Routed>| marked.get(place) != Some(&routed);
-            if connection.mark == 0 && marked.iter().any(is_other) {
-                return Err(Obstacle::Mark);
+            if let Some(obstacle) = ambiguous {
+                return Err(obstacle);
             }
             let (to_client, to_server) = routed?;
+            let forwards = |from: &Found| client.is_ipv4() || self.topology.forwards_ipv6(from.interface);
+            if ![to_client, to_server].iter().all(forwards) {
+                return Err(Obstacle::NoRoute);
+            }
             let inside = self.side(&to_client, client, is_port)?;
             let outside = self.side(&to_server, server, is_port)?;
             Ok(Resolved { inside, outside })
@@ -80,17 +82,62 @@ impl Resolver<'_> {
         .collect()
     }
 
+    /// Of each, whether its packets may be routed otherwise than `routed` says: a mark and the TOS are the packet's, and the connection
+    /// does not show them.
+    fn ambiguous(&mut self, connections: &[Established], routed: &[Routed]) -> Vec<Option<Obstacle>> {
+        let mut found = vec![None; connections.len()];
+        for tos in self.selectors.tos() {
+            let other = self.routed(connections, None, tos);
+            for (place, _) in other.iter().zip(routed).enumerate().filter(|(_, (other, one))| other != one) {
+                found[place] = Some(Obstacle::Tos);
+            }
+        }
+        for mark in self.selectors.marks() {
+            let other = self.routed(connections, Some(mark), 0);
+            let both = connections.iter().zip(routed.iter().zip(&other)).zip(&mut found);
+            for ((connection, (one, other)), found) in both {
+                // Who routes by marks saves them in connections: one that a rule knows is that of the packets.
+                let is_saved = connection.mark != 0 && self.selectors.has_mark(connection.mark);
+                let is_shown = self.has_address_of(connection, one, other)
+                    || is_saved && !self.has_address_of(connection, other, one);
+                if one != other && !is_shown {
+                    *found = Some(Obstacle::Mark);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the ways that differ are shown by a translated address: masquerading gives a connection that of the interface by which
+    /// its first packet left.
+    fn has_address_of(&self, connection: &Established, one: &Routed, other: &Routed) -> bool {
+        let Established { original, reply, .. } = connection;
+        let Ok((to_client, to_server)) = one else { return false };
+        let is_on = |address: IpAddr, found: &Found| self.topology.is_own_on(address, found.interface);
+        let shows_server = original.source != reply.destination && is_on(reply.destination.ip(), to_server);
+        let shows_client =
+            original.destination != reply.source && is_on(original.destination.ip(), to_client);
+        match other {
+            Ok((client, server)) => {
+                (client == to_client || shows_client) && (server == to_server || shows_server)
+            }
+            Err(_) => shows_client || shows_server,
+        }
+    }
+
     /// The routes to the client and to the server of each, as packets take them that come from the other side. `mark`: that of
     /// the packets; `None`: that of the connection.
-    fn routed(&mut self, connections: &[Established], mark: Option<u32>) -> Vec<Routed> {
+    fn routed(&mut self, connections: &[Established], mark: Option<u32>, tos: u8) -> Vec<Routed> {
         let mark = |connection: &Established| mark.unwrap_or(connection.mark);
         // Many connections have few clients.
         let client = |one: &Established| (one.original.source.ip(), mark(one));
         let mut clients: Vec<(IpAddr, u32)> = connections.iter().map(client).collect();
         clients.sort_unstable();
         clients.dedup();
-        let lookups: Vec<Lookup> =
-            clients.iter().map(|(address, mark)| Lookup { mark: *mark, ..Lookup::to(*address) }).collect();
+        let lookups: Vec<Lookup> = clients
+            .iter()
+            .map(|(address, mark)| Lookup { mark: *mark, tos, ..Lookup::to(*address) })
+            .collect();
         let found: HashMap<(IpAddr, u32), Result<Found, Obstacle>> =
             clients.into_iter().zip(self.find(&lookups)).collect();
         let first: Vec<Result<Found, Obstacle>> = connections
@@ -100,13 +147,13 @@ impl Resolver<'_> {
         let lookups: Vec<Lookup> = connections
             .iter()
             .zip(&first)
-            .map(|(one, found)| to_server(one, found.map_or(0, |found| found.interface), mark(one)))
+            .map(|(one, found)| to_server(one, found.map_or(0, |found| found.interface), (mark(one), tos)))
             .collect();
         let servers = self.find(&lookups);
         let lookups: Vec<Lookup> = connections
             .iter()
             .zip(&servers)
-            .map(|(one, found)| to_client(one, found.map_or(0, |found| found.interface), mark(one)))
+            .map(|(one, found)| to_client(one, found.map_or(0, |found| found.interface), (mark(one), tos)))
             .collect();
         let clients = self.find(&lookups);
         let ways = first.into_iter().zip(clients).zip(servers);
@@ -141,26 +188,28 @@ impl Resolver<'_> {
 type Routed = Result<(Found, Found), Obstacle>;
 
 /// A packet of the client, as routing sees it: its destination is translated already, its source is not.
-fn to_server(connection: &Established, input: u32, mark: u32) -> Lookup {
+fn to_server(connection: &Established, input: u32, (mark, tos): (u32, u8)) -> Lookup {
     let Established { original, reply, .. } = connection;
     Lookup {
         destination: reply.source.ip(),
         source: Some(original.source.ip()),
         input: Some(input),
         mark,
+        tos,
         protocol: Some(original.protocol),
         ports: Some((original.source.port(), reply.source.port())),
     }
 }
 
 /// A packet of the server, as routing sees it.
-fn to_client(connection: &Established, input: u32, mark: u32) -> Lookup {
+fn to_client(connection: &Established, input: u32, (mark, tos): (u32, u8)) -> Lookup {
     let Established { original, reply, .. } = connection;
     Lookup {
         destination: original.source.ip(),
         source: Some(reply.source.ip()),
         input: Some(input),
         mark,
+        tos,
         protocol: Some(original.protocol),
         ports: Some((reply.source.port(), original.source.port())),
     }

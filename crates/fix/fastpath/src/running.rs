@@ -12,7 +12,7 @@ use host::setting::{InterfaceName, Setting, Tree};
 use kernel::netlink::netfilter::conntrack::{ConnectionEvents, Keep};
 use kernel::netlink::{Change, Events, Link, PolicyEvents, link_by_name};
 use serde_json::{Value, json};
-use service::control::{ControlHandler, Refused, Server};
+use service::control::{ControlError, ControlHandler, Refused, Server};
 use service::event_loop::ready;
 use service::journal::{self, Journal};
 use service::{Instances, Kind, StateDir};
@@ -124,12 +124,19 @@ pub fn check(request: &Request, state: &StateDir) -> Result<Checked, Error> {
     let mut found = Ports::new(ports.iter().map(|(port, _)| port.clone()).collect(), (false, false));
     found.find_lines(&topology);
     let has_line = found.all().iter().any(|port| port.is_line);
-    let is_up = Instances::new(Kind::Fastpath, state.clone()).is_ok_and(|all| all.connect(NAME).is_ok());
+    let is_up = Instances::new(Kind::Fastpath, state.clone()).is_ok_and(|all| answers(&all));
     let is_on = |setting: &str| {
         std::fs::read_to_string(format!("/proc/sys/net/{setting}")).is_ok_and(|text| text.trim() != "0")
     };
     let forwards = is_on("ipv4/ip_forward") || is_on("ipv6/conf/all/forwarding");
     Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards })
+}
+
+/// Whether one is up: it answers, or lives and does not. One that was just killed still has its socket for a moment.
+fn answers(instances: &Instances) -> bool {
+    use ControlError::{Refused, Silent, Stopped};
+    let answer: Result<Value, ControlError> = instances.ask(NAME, "status");
+    matches!(answer, Ok(_) | Err(Refused { .. } | Silent { .. } | Stopped { .. }))
 }
 
 /// The setting that leaves tags in frames, where the NIC takes them off.
@@ -218,7 +225,7 @@ impl Running {
         ask: UnixStream,
     ) -> Result<Running, Error> {
         let state = instances.state().clone();
-        if instances.connect(NAME).is_ok() {
+        if answers(instances) {
             return Err(Error::Up);
         }
         recover(&state)?;
@@ -263,7 +270,7 @@ impl Running {
             let below = Box::new(overlays(state.clone()));
             let ports = if mode == Mode::Native { ports.native() } else { ports };
             let mut engine = Engine::new(program, ports, request.flows, below, keep)?;
-            engine.take_all()?;
+            engine.work()?;
             let shared = Arc::new(Shared { engine: Mutex::new(engine), identity });
             let server = Server::new(instances, NAME, Arc::clone(&shared), ask)?;
             Ok((attached, shared, server))
@@ -378,7 +385,7 @@ impl Running {
         if is_lost {
             engine.note_lost();
             engine.distrust()?;
-            engine.take_all()?;
+            engine.list()?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use crate::obstacle::Obstacle;
 use foldhash::{HashMap, HashSet};
-use kernel::netlink::{self, BridgeEntry, Link, Neighbour, Policy, Refusal};
+use kernel::netlink::{self, BridgeEntry, BridgePort, Link, Neighbour, Policy, Refusal};
 use std::net::IpAddr;
 use wire::ethernet::MacAddress;
 use xdp::forward::{Session, Tag};
@@ -59,7 +59,12 @@ pub struct Topology {
     neighbours: HashMap<(u32, IpAddr), Neighbour>,
     /// Ports by bridge and address.
     bridged: HashMap<(u32, MacAddress), u32>,
-    own: HashSet<IpAddr>,
+    /// Its own addresses, and on which interfaces they are.
+    own: HashMap<IpAddr, Vec<u32>>,
+    /// Whether IPv6 is forwarded from any interface (`net.ipv6.conf.all.forwarding`).
+    forwards_ipv6: bool,
+    /// From which it is all the same (`force_forwarding`, Linux 6.17).
+    forced_ipv6: HashSet<u32>,
     sessions: Vec<KernelSession>,
     policies: Vec<Policy>,
     overlays: HashMap<String, Overlay>,
@@ -76,10 +81,17 @@ impl Topology {
         let mut topology = Topology {
             links: links.into_iter().map(|link| (link.index, link)).collect(),
             policies: netlink::policies()?,
-            own: netlink::addresses()?.into_iter().collect(),
+            forwards_ipv6: is_on("all/forwarding"),
             sessions: sessions(&std::fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default()),
             ..Topology::default()
         };
+        for (interface, address) in netlink::addresses()? {
+            topology.own.entry(address).or_default().push(interface);
+        }
+        if !topology.forwards_ipv6 {
+            let is_forced = |link: &&Link| is_on(&format!("{}/force_forwarding", link.name));
+            topology.forced_ipv6 = topology.links.values().filter(is_forced).map(|link| link.index).collect();
+        }
         topology.find_overlays(overlays);
         for neighbour in netlink::neighbours()? {
             topology.set_neighbour(neighbour);
@@ -105,7 +117,18 @@ impl Topology {
 
     /// Whether an address is this machine's.
     pub fn is_own(&self, address: IpAddr) -> bool {
-        address.is_loopback() || self.own.contains(&address)
+        address.is_loopback() || self.own.contains_key(&address)
+    }
+
+    /// Whether an address is this machine's, on this interface alone.
+    pub fn is_own_on(&self, address: IpAddr, interface: u32) -> bool {
+        self.own.get(&address).is_some_and(|on| on.as_slice() == [interface])
+    }
+
+    /// Whether packets from an interface are forwarded, as far as IPv6 is concerned (`ip6_forward()` in net/ipv6/ip6_output.c); of IPv4
+    /// a lookup says so.
+    pub fn forwards_ipv6(&self, from: u32) -> bool {
+        self.forwards_ipv6 || self.forced_ipv6.contains(&from)
     }
 
     /// Whether an IPsec policy may be for packets between two stations.
@@ -120,11 +143,17 @@ impl Topology {
     pub fn set_link(&mut self, link: Link) -> bool {
         let facts = |link: &Link| {
             let about = (link.works(), link.mtu, link.mac, link.below, link.master, link.vlan);
-            (about, link.name.clone(), link.vlan_filtering)
+            (about, link.name.clone(), link.vlan_filtering, link.bridge_port_forwards)
         };
         let is_new = self.links.get(&link.index).is_none_or(|known| facts(known) != facts(&link));
         self.links.insert(link.index, link);
         is_new
+    }
+
+    /// A port of a bridge is so now. Gives whether it was not.
+    pub fn set_bridge_port(&mut self, port: BridgePort) -> bool {
+        let Some(link) = self.links.get_mut(&port.interface) else { return false };
+        link.bridge_port_forwards.replace(port.forwards) != Some(port.forwards)
     }
 
     /// An interface was removed. Gives whether it was known.
@@ -272,13 +301,23 @@ impl Topology {
                     return Err(Obstacle::VlanFiltering);
                 }
                 let port = self.bridged.get(&(link.index, way.destination));
-                way.at = *port.ok_or(Obstacle::NoBridgePort)?;
+                let port = *port.ok_or(Obstacle::NoBridgePort)?;
+                if self.working(port)?.bridge_port_forwards == Some(false) {
+                    return Err(Obstacle::NoBridgePort);
+                }
+                way.at = port;
             }
             (None | Some("veth"), _) => return Err(Obstacle::NoPort),
             _ => return Err(Obstacle::Interface),
         }
         Ok(())
     }
+}
+
+/// Whether a setting of IPv6 is other than 0.
+fn is_on(setting: &str) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{setting}"));
+    text.is_ok_and(|text| text.trim() != "0")
 }
 
 /// A way while it is followed. Tags are innermost first.

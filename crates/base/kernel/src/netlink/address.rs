@@ -105,12 +105,13 @@ pub fn interface_with(address: IpAddr) -> Option<String> {
 /// # Errors
 ///
 /// The kernel refuses to list them.
-pub fn addresses() -> Result<Vec<IpAddr>, Refusal> {
+pub fn addresses() -> Result<Vec<(u32, IpAddr)>, Refusal> {
     let every = Message::new(RTM_GETADDR, &[libc::AF_UNSPEC as u8, 0, 0, 0, 0, 0, 0, 0]);
     let read = |found: &Vec<u8>| {
         let bytes = own_address(found)?;
         let of_four = || <[u8; 4]>::try_from(bytes).map(IpAddr::from).ok();
-        of_four().or_else(|| <[u8; 16]>::try_from(bytes).map(IpAddr::from).ok())
+        let address = of_four().or_else(|| <[u8; 16]>::try_from(bytes).map(IpAddr::from).ok())?;
+        Some((u32_at(found, 4)?, address))
     };
     Ok(Netlink::route()?.dump(&every)?.iter().filter_map(read).collect())
 }

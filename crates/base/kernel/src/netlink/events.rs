@@ -2,10 +2,10 @@
 
 use super::address::read_address;
 use super::answers::messages;
-use super::link::Link;
+use super::link::{BridgePort, Link};
 use super::message::u32_at;
 use super::neighbour::{BRIDGE, BridgeEntry, Neighbour};
-use super::route::RTMSG;
+use super::route::{RTMSG, read_tos};
 use super::{Attributes, set_receive_buffer, uninterrupted};
 use libc::{
     RTA_DST, RTM_DELADDR, RTM_DELLINK, RTM_DELNEIGH, RTM_DELROUTE, RTM_DELRULE, RTM_NEWADDR, RTM_NEWLINK,
@@ -17,6 +17,15 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::IpVersion;
+
+/// `include/uapi/linux/rtnetlink.h`, of which `libc` has these for glibc alone, or not.
+const RTM_NEWNETCONF: u16 = 80;
+const RTM_DELNETCONF: u16 = 81;
+const RTM_NEWNEXTHOP: u16 = 104;
+const RTM_DELNEXTHOP: u16 = 105;
+const RTNLGRP_IPV4_NETCONF: u32 = 24;
+const RTNLGRP_IPV6_NETCONF: u32 = 25;
+const RTNLGRP_NEXTHOP: u32 = 32;
 
 /// Datagrams that a call of [`Events::changes`] takes.
 const DATAGRAMS: usize = 256;
@@ -36,6 +45,8 @@ pub enum Change {
     Neighbour(Neighbour),
     /// The kernel forgot a neighbour.
     NeighbourRemoved(Neighbour),
+    /// A port of a bridge forwards, or does so no more.
+    BridgePort(BridgePort),
     /// A bridge learned or was given an address, or it moved to another port.
     BridgeEntry(BridgeEntry),
     /// A bridge forgot an address.
@@ -48,7 +59,13 @@ pub enum Change {
         version: IpVersion,
         /// Where to: an address and the bits of it that count; `None`: a default route.
         destination: Option<(IpAddr, u8)>,
+        /// The TOS that a packet has to have; `None`: any.
+        tos: Option<u8>,
     },
+    /// A nexthop object (ip-nexthop(8)) was added, changed or removed: routes lead to it.
+    NextHop,
+    /// Forwarding, or how the source of a packet is verified, was set otherwise (`net.ipv4.conf`, `net.ipv6.conf`).
+    Setting,
     /// A policy rule was added or removed.
     Rule,
     /// Some changes were lost: whoever is interested has to ask.
@@ -62,9 +79,9 @@ impl Events {
     }
 
     /// From now on, changes of everything that says where packets are forwarded to: interfaces, neighbours, bridges' entries,
-    /// addresses, routes, rules.
+    /// addresses, routes, nexthop objects, rules, and settings.
     pub fn of_forwarding() -> io::Result<Events> {
-        Events::subscribe(&[
+        let events = Events::subscribe(&[
             RTNLGRP_LINK,
             RTNLGRP_NEIGH,
             RTNLGRP_IPV4_IFADDR,
@@ -73,7 +90,14 @@ impl Events {
             RTNLGRP_IPV6_ROUTE,
             RTNLGRP_IPV4_RULE,
             RTNLGRP_IPV6_RULE,
-        ])
+            RTNLGRP_IPV4_NETCONF,
+            RTNLGRP_IPV6_NETCONF,
+        ])?;
+        // Nexthop objects are there since Linux 5.3; an earlier kernel refuses the group.
+        match events.0.add_membership(RTNLGRP_NEXTHOP) {
+            Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
+            _ => Ok(events),
+        }
     }
 
     /// `RTNLGRP_*`.
@@ -115,8 +139,9 @@ impl Events {
 fn change(kind: u16, body: &[u8]) -> Option<Change> {
     let is_bridge = body.first() == Some(&BRIDGE);
     match kind {
-        // Of messages about an interface as a port of a bridge the deletion is not that of the interface.
-        RTM_NEWLINK | RTM_DELLINK if is_bridge => None,
+        RTM_NEWLINK if is_bridge => BridgePort::read(body).map(Change::BridgePort),
+        // An interface that is a port no more is not deleted.
+        RTM_DELLINK if is_bridge => None,
         RTM_NEWLINK => Some(Change::Link(Link::read(body))),
         RTM_DELLINK => Some(Change::LinkRemoved(Link::read(body).index)),
         RTM_NEWNEIGH if is_bridge => BridgeEntry::read(body).map(Change::BridgeEntry),
@@ -127,6 +152,8 @@ fn change(kind: u16, body: &[u8]) -> Option<Change> {
         RTM_NEWADDR | RTM_DELADDR => u32_at(body, 4).map(Change::Address),
         RTM_NEWROUTE | RTM_DELROUTE => route(body),
         RTM_NEWRULE | RTM_DELRULE => Some(Change::Rule),
+        RTM_NEWNEXTHOP | RTM_DELNEXTHOP => Some(Change::NextHop),
+        RTM_NEWNETCONF | RTM_DELNETCONF => Some(Change::Setting),
         _ => None,
     }
 }
@@ -142,7 +169,9 @@ fn route(body: &[u8]) -> Option<Change> {
     };
     let destination = Attributes::new(rest).get(RTA_DST).and_then(read_address);
     // A destination that is there and cannot be read is as one of any address.
-    Some(Change::Route { version, destination: destination.filter(|_| bits != 0).map(|to| (to, bits)) })
+    let destination = destination.filter(|_| bits != 0).map(|to| (to, bits));
+    let tos = read_tos(body).filter(|_| version == IpVersion::V4);
+    Some(Change::Route { version, destination, tos })
 }
 
 impl AsFd for Events {
@@ -162,12 +191,12 @@ mod tests {
 
     #[test]
     fn no_piece_of_a_message_panics() {
-        let message = Message::new(0, &[2, 24, 0, 0, 7, 0, 0, 0, 2, 0, 0, 0])
+        let message = Message::new(0, &[2, 24, 0, 0x10, 7, 0, 0, 0, 2, 0, 0, 0])
             .with(1, &[192, 0, 2, 0])
             .with(2, &[2, 0, 0, 0, 0, 1]);
         let body = message.bytes(0, 0).expect("short").split_off(16);
         let destination = Some(([192, 0, 2, 0].into(), 24));
-        let expected = Change::Route { version: IpVersion::V4, destination };
+        let expected = Change::Route { version: IpVersion::V4, destination, tos: Some(0x10) };
         assert_eq!(change(RTM_DELROUTE, &body), Some(expected));
         for kind in 16..64 {
             for end in 0..=body.len() {
@@ -183,7 +212,8 @@ mod tests {
         let events = namespace.inside(|| Events::of_forwarding().expect("a socket"));
         events.set_buffer(1 << 20).expect("a buffer");
         namespace.veth(&Veth::pair("lan0", "wan0")).expect("a pair");
-        let interface = namespace.inside(|| link_by_name("lan0").expect("there").index);
+        let [interface, other] =
+            namespace.inside(|| ["lan0", "wan0"].map(|name| link_by_name(name).expect("there").index));
         for arguments in [
             "address add 10.7.0.1/24 dev lan0",
             "route add default via 10.7.0.2",
@@ -191,6 +221,9 @@ mod tests {
             "neighbour add 10.7.0.2 lladdr 02:00:00:00:00:02 dev lan0 nud permanent",
             "neighbour delete 10.7.0.2 dev lan0",
             "rule add fwmark 5 table 77",
+            "link add br0 type bridge",
+            "link set wan0 master br0",
+            "nexthop add id 7 via 10.7.0.3 dev lan0",
             "link delete lan0",
         ] {
             namespace.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect(arguments);
@@ -206,8 +239,11 @@ mod tests {
         let permanent = Neighbour { interface, address, mac, state: libc::NUD_PERMANENT };
         let expected = [
             Change::Address(interface),
-            Change::Route { version, destination: None },
-            Change::Route { version, destination: Some(([10, 66, 0, 0].into(), 16)) },
+            Change::Route { version, destination: None, tos: None },
+            Change::Route { version, destination: Some(([10, 66, 0, 0].into(), 16)), tos: None },
+            Change::BridgePort(BridgePort { interface: other, forwards: false }),
+            Change::NextHop,
+            Change::Setting,
             Change::Neighbour(permanent),
             Change::Rule,
         ];

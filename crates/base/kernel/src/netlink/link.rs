@@ -4,9 +4,10 @@ use super::message::u32_at;
 use super::xdp::Xdp;
 use super::{Attributes, Message, Netlink, Refusal, get, set};
 use libc::{
-    IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID,
-    IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME,
-    IFLA_STATS64, IFLA_XDP, RTM_GETLINK, RTM_SETLINK,
+    IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_INFO_SLAVE_DATA,
+    IFLA_INFO_SLAVE_KIND, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MTU,
+    IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_PROTINFO, IFLA_STATS64, IFLA_XDP, RTM_GETLINK,
+    RTM_SETLINK,
 };
 use std::io;
 use wire::ethernet::MacAddress;
@@ -14,11 +15,12 @@ use wire::ethernet::MacAddress;
 /// Bytes of `struct ifinfomsg`.
 pub(super) const IFINFO: usize = 16;
 const IFLA_TUN_VNET_HDR: u16 = 5;
-/// `IFLA_VLAN_*`, `IFLA_BR_VLAN_FILTERING`.
+/// `IFLA_VLAN_*`, `IFLA_BR_VLAN_FILTERING`, `IFLA_BRPORT_STATE`.
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VLAN_EGRESS_QOS: u16 = 3;
 const IFLA_VLAN_PROTOCOL: u16 = 5;
 const IFLA_BR_VLAN_FILTERING: u16 = 7;
+const IFLA_BRPORT_STATE: u16 = 1;
 /// `tx_dropped` in `struct rtnl_link_stats64`.
 const TX_DROPPED: usize = 7 * 8;
 
@@ -52,6 +54,8 @@ pub struct Link {
     pub below: Option<u32>,
     /// Number of the bridge, bond or VRF that it is a port of.
     pub master: Option<u32>,
+    /// Whether it is a port of a bridge that forwards (STP, 802.1Q clause 8.4); `None`: it is none.
+    pub bridge_port_forwards: Option<bool>,
     /// What a VLAN interface adds.
     pub vlan: Option<VlanDevice>,
     /// Whether a bridge keeps VLANs apart; `None`: it is no bridge.
@@ -99,6 +103,8 @@ impl Link {
         let info = attributes.nest(IFLA_LINKINFO).unwrap_or_default();
         let kind = info.text(IFLA_INFO_KIND);
         let data = info.nest(IFLA_INFO_DATA).unwrap_or_default();
+        let is_bridge_port = info.text(IFLA_INFO_SLAVE_KIND).as_deref() == Some("bridge");
+        let port = info.nest(IFLA_INFO_SLAVE_DATA).filter(|_| is_bridge_port);
         let is = |name: &str| kind.as_deref() == Some(name);
         let index = u32_at(body, 4).unwrap_or_default();
         let is_elsewhere = attributes.has(IFLA_LINK_NETNSID) || is("veth");
@@ -120,6 +126,7 @@ impl Link {
             has_virtio_headers: is("tun") && data.u8(IFLA_TUN_VNET_HDR).is_some_and(|header| header != 0),
             below: attributes.u32(IFLA_LINK).filter(|&below| !is_elsewhere && below != 0 && below != index),
             master: attributes.u32(IFLA_MASTER).filter(|&master| master != 0),
+            bridge_port_forwards: port.and_then(|port| port.u8(IFLA_BRPORT_STATE)).map(forwards),
             vlan: if is("vlan") { VlanDevice::read(data) } else { None },
             vlan_filtering: data.u8(IFLA_BR_VLAN_FILTERING).filter(|_| is("bridge")).map(|on| on != 0),
             kind,
@@ -127,6 +134,30 @@ impl Link {
             xdp: attributes.nest(IFLA_XDP).and_then(Xdp::read),
         }
     }
+}
+
+/// What a bridge says of one of its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgePort {
+    /// Number of the port's interface.
+    pub interface: u32,
+    /// Whether it forwards.
+    pub forwards: bool,
+}
+
+impl BridgePort {
+    /// Of `struct ifinfomsg` of the family `AF_BRIDGE` and what follows it (`br_fill_ifinfo()` in net/bridge/br_netlink.c); `None`: it is
+    /// not about a port.
+    pub(super) fn read(body: &[u8]) -> Option<BridgePort> {
+        let port = Attributes::behind(IFINFO, body).nest(IFLA_PROTINFO)?;
+        Some(BridgePort { interface: u32_at(body, 4)?, forwards: forwards(port.u8(IFLA_BRPORT_STATE)?) })
+    }
+}
+
+/// `BR_STATE_*` (include/uapi/linux/if_bridge.h).
+const fn forwards(state: u8) -> bool {
+    const FORWARDING: u8 = 3;
+    state == FORWARDING
 }
 
 /// Asks for an interface. `ENODEV`: there is none.
@@ -242,6 +273,14 @@ mod tests {
         assert_eq!(read(&on(structure(16, 3, 1, 0), 3)).below, None);
         let bridge = read(&of("bridge", &|data| data.with(IFLA_BR_VLAN_FILTERING, &[1])));
         assert_eq!((bridge.vlan_filtering, bridge.vlan), (Some(true), None));
+        let port = |state: u8| {
+            structure(16, 3, 1, 0).with_nest(IFLA_LINKINFO, |info| {
+                info.with_text(IFLA_INFO_SLAVE_KIND, b"bridge")
+                    .with_nest(IFLA_INFO_SLAVE_DATA, |data| data.with(IFLA_BRPORT_STATE, &[state]))
+            })
+        };
+        assert_eq!([3, 4].map(|state| read(&port(state)).bridge_port_forwards), [Some(true), Some(false)]);
+        assert_eq!(bridge.bridge_port_forwards, None);
         let body = wan.bytes(0, 0).expect("short").split_off(16);
         for end in 0..body.len() {
             Link::read(body.get(..end).expect("within"));

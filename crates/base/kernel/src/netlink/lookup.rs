@@ -32,6 +32,8 @@ pub struct Lookup {
     pub input: Option<u32>,
     /// Its mark; 0: none.
     pub mark: u32,
+    /// Its TOS or traffic class, without the two bits of ECN.
+    pub tos: u8,
     /// IP protocol number, for rules that match it: TCP, UDP or ICMP, others are refused. Linux 4.18; earlier kernels have no
     /// such rules.
     pub protocol: Option<u8>,
@@ -42,7 +44,7 @@ pub struct Lookup {
 impl Lookup {
     /// A packet that this machine sends.
     pub const fn to(destination: IpAddr) -> Lookup {
-        Lookup { destination, source: None, input: None, mark: 0, protocol: None, ports: None }
+        Lookup { destination, source: None, input: None, mark: 0, tos: 0, protocol: None, ports: None }
     }
 
     fn message(&self) -> Message {
@@ -50,7 +52,8 @@ impl Lookup {
         let mut structure = [0; RTMSG];
         // `struct rtmsg`: family, bits of destination and source.
         [structure[0], structure[1]] = [family(self.destination), bits(self.destination)];
-        structure[2] = self.source.map_or(0, bits);
+        // Bits of the source, type of service.
+        [structure[2], structure[3]] = [self.source.map_or(0, bits), self.tos];
         let mut message =
             Message::new(RTM_GETROUTE, &structure).with(RTA_DST, &address_bytes(self.destination));
         if let Some(source) = self.source {

@@ -6,6 +6,7 @@ use wire::IpVersion;
 
 /// Bytes of `struct fib_rule_hdr`: family, bits of destination and source, type of service, table, two reserved, action, flags.
 const HEADER: usize = 12;
+const TOS: usize = 3;
 const TABLE: usize = 4;
 /// `FRA_*`.
 const FRA_SRC: u16 = 2;
@@ -17,6 +18,7 @@ const FRA_FWMASK: u16 = 16;
 const FRA_IP_PROTO: u16 = 22;
 const FRA_SPORT_RANGE: u16 = 23;
 const FRA_DPORT_RANGE: u16 = 24;
+const FRA_DSCP: u16 = 25;
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Rule {
     pub priority: u32,
     /// What the mark has to be, and which of its bits count.
     pub mark: Option<(u32, u32)>,
+    /// What TOS or traffic class has to be, without the two bits of ECN; 0: anything, or DSCP 0.
+    pub tos: u8,
     /// Name of the interface that the packet has to arrive on; `lo`: this machine sends it.
     pub input: Option<String>,
     /// Whether the source address decides, too.
@@ -52,6 +56,8 @@ impl Rule {
             version,
             priority: attributes.u32(FRA_PRIORITY).unwrap_or_default(),
             mark: (mask != 0).then_some((mark, mask)),
+            // `dscp` (Linux 6.14) is the upper six bits of it.
+            tos: attributes.u8(FRA_DSCP).map(|dscp| dscp << 2).or(body.get(TOS).copied()).unwrap_or_default(),
             input: attributes.text(FRA_IIFNAME),
             has_source: attributes.has(FRA_SRC),
             has_transport: transport.into_iter().any(|kind| attributes.has(kind)),
@@ -91,7 +97,7 @@ mod tests {
     #[test]
     fn cut_short_at_any_place_nothing_panics() {
         let mut header = [0; HEADER];
-        [header[0], header[TABLE]] = [libc::AF_INET as u8, 77];
+        [header[0], header[TOS], header[TABLE]] = [libc::AF_INET as u8, 0x10, 77];
         let message = Message::new(32, &header)
             .with(FRA_PRIORITY, &9_u32.to_ne_bytes())
             .with(FRA_FWMARK, &5_u32.to_ne_bytes())
@@ -99,7 +105,7 @@ mod tests {
             .with_text(FRA_IIFNAME, b"lan0");
         let body = message.bytes(0, 0).expect("short").split_off(16);
         let rule = Rule::read(&body).expect("a rule");
-        assert_eq!((rule.priority, rule.mark, rule.table), (9, Some((5, 0xff)), 77));
+        assert_eq!((rule.priority, rule.mark, rule.table, rule.tos), (9, Some((5, 0xff)), 77, 0x10));
         assert_eq!((rule.input.as_deref(), rule.has_source), (Some("lan0"), false));
         for end in 0..body.len() {
             let _ = Rule::read(body.get(..end).expect("within"));
@@ -110,13 +116,14 @@ mod tests {
     fn rules_of_a_namespace_are_listed() {
         let Some(()) = require("netns", probe()) else { return };
         let namespace = Namespace::new().expect("a namespace");
-        let add = "rule add from 10.0.0.0/8 iif lan0 fwmark 5/0xff ipproto tcp dport 80 table 777 priority 9";
+        let add = "rule add from 10.0.0.0/8 iif lan0 fwmark 5/0xff tos 0x10 ipproto tcp dport 80 table 777 priority 9";
         namespace.run("ip", &add.split(' ').collect::<Vec<_>>()).expect("a rule");
         let rules = namespace.inside(|| rules().expect("a list"));
         let expected = Rule {
             version: IpVersion::V4,
             priority: 9,
             mark: Some((5, 0xff)),
+            tos: 0x10,
             input: Some("lan0".to_owned()),
             has_source: true,
             has_transport: true,

@@ -55,6 +55,33 @@ fn a_client_that_moves_within_a_bridge_is_fast_again() {
     up.interrupted();
 }
 
+/// A spanning tree has a port listen and learn for a while, and what arrives there meanwhile is dropped. An entry that somebody has given the
+/// bridge stays.
+#[test]
+fn a_port_is_used_when_it_forwards() {
+    const FORWARDING: &str = "3";
+    let Some(router) = bridged() else { return };
+    let client = mac(&router.client, FAR).map(|byte| format!("{byte:02x}")).join(":");
+    router
+        .router
+        .run("bridge", &["fdb", "replace", &client, "dev", LAN, "master", "static"])
+        .expect("an entry");
+    router.ip(&["link", "set", "br0", "type", "bridge", "stp_state", "1", "forward_delay", "200"]);
+    let up = router.up_on(&["br0", WAN], &[]);
+    let mut datagrams = Datagrams::through(&router, SERVER, PORT);
+    datagrams.exchange();
+    router.becomes_fast(&mut datagrams);
+    router.ip(&["link", "set", LAN, "down"]);
+    router.wait_for_flows(0);
+    router.ip(&["link", "set", LAN, "up"]);
+    router.wait_for_flows(1);
+    let state = router.router.run("cat", &[&format!("/sys/class/net/{LAN}/brport/state")]).expect("a state");
+    assert_eq!(state.trim(), FORWARDING);
+    router.becomes_fast(&mut datagrams);
+    router.assert_counters_add_up();
+    up.interrupted();
+}
+
 #[test]
 fn a_bridge_that_filters_vlans_is_left_to_the_kernel() {
     let Some(router) = bridged() else { return };

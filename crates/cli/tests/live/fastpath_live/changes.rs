@@ -6,11 +6,11 @@ use super::traffic::{Crafted, Datagrams, wait_for_packets};
 use testkit::{wait_for, wait_until};
 
 /// The second line to the server.
-const SECOND: &str = "wan1";
-const SECOND_FAR: &str = "eth1";
+pub const SECOND: &str = "wan1";
+pub const SECOND_FAR: &str = "eth1";
 
 /// A server with an address behind two lines; the first one is in use. The client's network is routed back by the same one.
-fn two_lines() -> Option<Router> {
+pub fn two_lines() -> Option<Router> {
     let mut router = Router::routed()?;
     router.line_to_server(SECOND, SECOND_FAR, 1500);
     router.address(&router.router, SECOND, &["10.3.0.1/24"]);
@@ -26,7 +26,7 @@ fn move_to(router: &Router, server: &str, back: &str) {
 }
 
 /// What of a connection arrives by a line from now on, while packets of it are fast; none by the other.
-fn takes_only(router: &Router, datagrams: &mut Datagrams, interface: &str, other: &str) {
+pub fn takes_only(router: &Router, datagrams: &mut Datagrams, interface: &str, other: &str) {
     router.becomes_fast(datagrams);
     let [mut taken, mut left] = [interface, other].map(|name| Sniffer::on(&router.server, name));
     router.becomes_fast(datagrams);

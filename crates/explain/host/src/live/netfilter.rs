@@ -199,7 +199,8 @@ fn connections() -> Output {
         "TIME_WAIT",
         "CLOSE",
     ];
-    let addresses = addresses().unwrap_or_default();
+    let addresses: Vec<IpAddr> =
+        addresses().unwrap_or_default().into_iter().map(|(_, address)| address).collect();
     let is_own = |address: IpAddr| address.is_loopback() || addresses.contains(&address);
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     conntrack::each(|one| {

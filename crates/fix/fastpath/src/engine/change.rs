@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::next_hops::{self, next_hop};
 use crate::obstacle::Obstacle;
 use crate::resolve::{Resolved, Side};
+use crate::selectors::Selectors;
 use kernel::netlink::Change;
 use std::net::IpAddr;
 
@@ -31,8 +32,17 @@ impl Engine {
                     self.start_over()?;
                 }
             }
-            Change::Address(_) | Change::Rule | Change::Lost => self.start_over()?,
-            Change::Route { destination, .. } => self.route(destination)?,
+            Change::Lost => {
+                self.selectors = Selectors::read().map_err(Error::asking("routes"))?;
+                self.start_over()?;
+            }
+            Change::Address(_) | Change::Rule | Change::NextHop | Change::Setting => self.start_over()?,
+            Change::Route { destination, tos, .. } => {
+                if tos.is_some_and(|tos| self.selectors.add_tos(tos)) {
+                    self.start_over()?;
+                }
+                self.route(destination)?;
+            }
             Change::Neighbour(neighbour) => {
                 let (interface, address) = (neighbour.interface, neighbour.address);
                 if self.topology.set_neighbour(neighbour) {
@@ -43,6 +53,11 @@ impl Engine {
                 if self.topology.remove_neighbour(&neighbour) {
                     let (interface, address) = (neighbour.interface, neighbour.address);
                     self.station(|key| (key.interface, key.next) == (interface, address))?;
+                }
+            }
+            Change::BridgePort(port) => {
+                if self.topology.set_bridge_port(port) {
+                    self.station(|_| true)?;
                 }
             }
             Change::BridgeEntry(entry) => {
@@ -170,16 +185,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Resolves some of the connections anew that have to be. `true`: there are more.
+    /// Resolves some of the connections anew that have to be, or looks at some of those that were listed. `true`: there are more.
     ///
     /// # Errors
     ///
     /// The kernel refuses to write a map.
     pub fn work(&mut self) -> Result<bool, Error> {
         let piece = self.again.split_off(self.again.len().saturating_sub(PIECE));
-        if !piece.is_empty() {
+        if piece.is_empty() {
+            self.take_listed()?;
+        } else {
             self.resolve_again(&piece)?;
         }
-        Ok(!self.again.is_empty())
+        Ok(!self.again.is_empty() || !self.listed.is_empty())
     }
 }

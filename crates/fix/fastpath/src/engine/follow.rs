@@ -4,7 +4,6 @@ use super::{Engine, PIECE};
 use crate::connection::{Established, Found, Tuple};
 use crate::counted::Removal;
 use crate::error::Error;
-use crate::flows::Installed;
 use crate::obstacle::Obstacle;
 use crate::resolve::{Resolved, Resolver};
 use foldhash::{HashMap, HashMapExt};
@@ -17,12 +16,12 @@ const WAITING: usize = 65_536;
 const SILENT: usize = 4096;
 
 impl Engine {
-    /// All that conntrack knows at this moment: for the start, and after events were lost.
+    /// Lists what conntrack knows at this moment, after events were lost; [`Engine::work`] looks at it.
     ///
     /// # Errors
     ///
     /// conntrack cannot be read, or the kernel refuses to write a map.
-    pub fn take_all(&mut self) -> Result<(), Error> {
+    pub fn list(&mut self) -> Result<(), Error> {
         let mut all = HashMap::new();
         conntrack::each(|connection| {
             if let Some(found) = Found::of(&connection) {
@@ -30,21 +29,24 @@ impl Engine {
             }
         })
         .map_err(Error::asking("connections"))?;
-        let is_gone =
-            |one: &&Installed| !matches!(all.get(&one.connection.original), Some(Found::Established(_)));
+        let is_there = |tuple: &Tuple| matches!(all.get(tuple), Some(Found::Established(_)));
         let ended: Vec<Tuple> =
-            self.flows.iter().filter(is_gone).map(|one| one.connection.original).collect();
+            self.flows.iter().map(|one| one.connection.original).filter(|tuple| !is_there(tuple)).collect();
         for tuple in ended {
             self.remove(&tuple, Removal::Ended)?;
         }
-        self.waiting.retain(|tuple, _| matches!(all.get(tuple), Some(Found::Established(_))));
-        self.hindered.retain(|tuple, _| matches!(all.get(tuple), Some(Found::Established(_))));
-        let found: Vec<Found> = all.into_values().collect();
-        for piece in found.chunks(PIECE) {
-            // No event may come of these, not even of their end.
-            self.take(piece, true)?;
-        }
+        self.waiting.retain(|tuple, _| is_there(tuple));
+        self.hindered.retain(|tuple, _| is_there(tuple));
+        self.earlier.retain(|tuple| all.contains_key(tuple));
+        self.listed = all;
         Ok(())
+    }
+
+    /// Looks at some of those that were listed.
+    pub(super) fn take_listed(&mut self) -> Result<(), Error> {
+        let tuples: Vec<Tuple> = self.listed.keys().take(PIECE).copied().collect();
+        let piece: Vec<Found> = tuples.iter().filter_map(|tuple| self.listed.remove(tuple)).collect();
+        self.take(&piece)
     }
 
     /// Connections changed, or ended.
@@ -64,17 +66,25 @@ impl Engine {
         let mut established = Vec::new();
         let mut unsaid = Vec::new();
         for (tuple, (change, found)) in last {
+            // It says more than the list.
+            let is_listed = self.listed.remove(&tuple).is_some();
+            self.earlier.remove(&tuple);
             match (change, found) {
                 (ConnectionChange::Destroyed, _) => self.end(&tuple)?,
-                (_, Found::Unsaid(_)) if self.flows.get(&tuple).is_none() => {}
+                (_, Found::Unsaid(_)) if !is_listed && self.flows.get(&tuple).is_none() => {}
                 (_, Found::Unsaid(_)) => unsaid.push(tuple),
                 // A notification does not say whether there is a helper.
                 (_, Found::Established(one)) if self.is_new(&one) => unsaid.push(tuple),
                 (_, found) => established.push(found),
             }
         }
-        established.extend(self.query(&unsaid)?);
-        self.take(&established, false)
+        for (found, seconds) in self.query(&unsaid)? {
+            if let (Found::Established(_), Some(seconds)) = (found, seconds) {
+                self.timeouts.note(found.tuple(), seconds);
+            }
+            established.push(found);
+        }
+        self.take(&established)
     }
 
     pub(super) fn is_new(&self, connection: &Established) -> bool {
@@ -88,14 +98,15 @@ impl Engine {
         installed.or_else(waiting).or_else(|| self.hindered.get(tuple).copied())
     }
 
-    /// The state of these in conntrack; one that has ended is none any more.
-    pub(super) fn query(&mut self, tuples: &[Tuple]) -> Result<Vec<Found>, Error> {
+    /// The state of these in conntrack, and after how many seconds without a packet it ends; one that has ended is none any more.
+    pub(super) fn query(&mut self, tuples: &[Tuple]) -> Result<Vec<(Found, Option<u32>)>, Error> {
         let keys: Vec<conntrack::Key> = tuples.iter().map(Tuple::key).collect();
-        let mut found: Vec<Found> = tuples.iter().map(|tuple| Found::Not(*tuple, None)).collect();
+        let mut found: Vec<(Found, Option<u32>)> =
+            tuples.iter().map(|tuple| (Found::Not(*tuple, None), None)).collect();
         self.keep
             .query(&keys, |place, connection| {
                 if let Some((known, now)) = found.get_mut(place).zip(Found::of(&connection)) {
-                    *known = now;
+                    *known = (now, connection.timeout());
                 }
             })
             .map_err(Error::asking("connections"))?;
@@ -105,11 +116,12 @@ impl Engine {
     pub(super) fn end(&mut self, tuple: &Tuple) -> Result<(), Error> {
         self.waiting.remove(tuple);
         self.hindered.remove(tuple);
+        self.earlier.remove(tuple);
         self.remove(tuple, Removal::Ended)
     }
 
-    /// `silent`: of their end no event may come.
-    pub(super) fn take(&mut self, found: &[Found], silent: bool) -> Result<(), Error> {
+    /// Takes connections for what was found of them.
+    pub(super) fn take(&mut self, found: &[Found]) -> Result<(), Error> {
         let mut new = Vec::new();
         for found in found {
             match found {
@@ -128,11 +140,12 @@ impl Engine {
                 Found::Unsaid(_) => {}
             }
         }
-        self.install(&new, silent)
+        self.install(&new)
     }
 
-    pub(super) fn install(&mut self, connections: &[Established], silent: bool) -> Result<(), Error> {
+    pub(super) fn install(&mut self, connections: &[Established]) -> Result<(), Error> {
         for (connection, resolved) in connections.iter().zip(self.resolve(connections)) {
+            let silent = self.earlier.contains(&connection.original);
             match resolved {
                 Ok(_) if silent && self.silent.len() >= SILENT => self.counted.refuse(Obstacle::Full),
                 Ok(resolved) => {
@@ -162,9 +175,9 @@ impl Engine {
     pub fn poll(&mut self) -> Result<(), Error> {
         let mut silent = std::mem::take(&mut self.silent);
         silent.retain(|tuple| self.known(tuple).is_some());
-        let found = self.query(&silent)?;
+        let found: Vec<Found> = self.query(&silent)?.into_iter().map(|(found, _)| found).collect();
         self.silent = silent;
-        self.take(&found, true)
+        self.take(&found)
     }
 
     /// Whether there are such connections.
@@ -193,7 +206,7 @@ impl Engine {
     pub(super) fn resolve(&mut self, connections: &[Established]) -> Vec<Result<Resolved, Obstacle>> {
         let ports = &self.ports;
         let mut resolver =
-            Resolver { routes: &mut self.routes, topology: &self.topology, marks: &self.marks };
+            Resolver { routes: &mut self.routes, topology: &self.topology, selectors: &self.selectors };
         resolver.resolve(connections, |interface| ports.place(interface).is_some())
     }
 
@@ -207,7 +220,9 @@ impl Engine {
         for tuple in &all {
             self.remove(tuple, Removal::Flushed)?;
         }
-        self.take_all()?;
+        self.list()?;
+        // Few are looked at before it answers.
+        self.work()?;
         Ok(all.len())
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Timeouts {
     udp: u32,
     /// That of UDP until it was answered for two seconds, which the fast path never lets conntrack see.
     udp_first: u32,
+    /// The least that connections had when they were established, TCP and UDP: a policy (`ct timeout`) gives others.
+    least: (u32, u32),
 }
 
 impl Timeouts {
@@ -35,7 +37,19 @@ impl Timeouts {
             tcp: read("tcp_timeout_established", 432_000),
             udp: read("udp_timeout_stream", 120),
             udp_first: read("udp_timeout", 30),
+            least: (u32::MAX, u32::MAX),
         }
+    }
+
+    /// They may have been set otherwise.
+    fn read_again(&mut self) {
+        *self = Timeouts { least: self.least, ..Timeouts::read() };
+    }
+
+    /// A connection that is now established had this timeout.
+    pub(super) fn note(&mut self, tuple: &Tuple, seconds: u32) {
+        let least = if tuple.protocol == TCP { &mut self.least.0 } else { &mut self.least.1 };
+        *least = (*least).min(seconds);
     }
 
     fn of(&self, tuple: &Tuple) -> u32 {
@@ -44,7 +58,9 @@ impl Timeouts {
 
     /// How often a flow's use is read: so that one that is in use never comes near its timeout.
     fn interval(&self, tuple: &Tuple) -> Duration {
-        let least = if tuple.protocol == TCP { self.tcp } else { self.udp.min(self.udp_first) };
+        let (tcp, udp) = self.least;
+        let least =
+            if tuple.protocol == TCP { self.tcp.min(tcp) } else { self.udp.min(self.udp_first).min(udp) };
         Duration::from_secs(u64::from((least / 4).clamp(1, 300)))
     }
 }
@@ -57,6 +73,7 @@ impl Engine {
     /// The kernel refuses to read or write a map.
     pub fn tick(&mut self) -> Result<(), Error> {
         let now = Instant::now();
+        self.timeouts.read_again();
         self.waiting.retain(|_, (_, since)| now.duration_since(*since) < PATIENCE);
         let tries: Vec<Tuple> = self.waiting.keys().take(TRIES).copied().collect();
         self.again.extend(tries);
@@ -129,4 +146,25 @@ impl Engine {
 pub(super) fn update(tuple: &Tuple) -> Update {
     let conntrack::Key { original, protocol, zone } = tuple.key();
     Update { original, protocol, zone, timeout: None, liberal: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::UDP;
+
+    #[test]
+    fn a_short_timeout_is_renewed_in_time() {
+        let usual = Timeouts { tcp: 432_000, udp: 120, udp_first: 30, least: (u32::MAX, u32::MAX) };
+        let address = ([192, 0, 2, 1], 1).into();
+        let [tcp, udp] = [TCP, UDP].map(|protocol| Tuple { protocol, source: address, destination: address });
+        let seconds = |timeouts: &Timeouts| [tcp, udp].map(|tuple| timeouts.interval(&tuple).as_secs());
+        assert_eq!(seconds(&usual), [300, 7]);
+        let mut policy = usual;
+        policy.note(&udp, 5);
+        policy.note(&udp, 30);
+        assert_eq!(seconds(&policy), [300, 1]);
+        policy.note(&tcp, 400);
+        assert_eq!(seconds(&policy), [100, 1]);
+    }
 }
