@@ -35,6 +35,8 @@ const RULES: &str = "table ip router {
   ip daddr 10.97.0.0/16 snat to 10.2.0.1
  }
 }";
+/// The rule of [`RULES`] that marks.
+const MARK: &str = "  ip dscp set 1\n";
 /// Bytes before the UDP header.
 const UDP_AT: usize = 34;
 
@@ -51,7 +53,7 @@ pub struct Router {
     _receivers: Vec<(Port, Forwarding)>,
     instances: Instances,
     pub router: Namespace,
-    _outside: Namespace,
+    pub outside: Namespace,
     /// The far ends of the lines: to the client, and the two to the servers.
     pub ends: [Frames; 3],
     folder: tempfile::TempDir,
@@ -60,7 +62,7 @@ pub struct Router {
 impl Router {
     /// With a daemon for so many connections, and a limit for both directions, bits a second. `None`: the machine lacks something.
     pub fn new(flows: usize, limit: Option<u64>) -> Option<Router> {
-        let mut router = Router::kernel()?;
+        let mut router = Router::kernel(RULES)?;
         let own = std::env::current_exe().expect("a path");
         let state = router.folder.path().join("state");
         let mut command = router.router.command(own);
@@ -74,8 +76,13 @@ impl Router {
         Some(router)
     }
 
+    /// Without a daemon, and without a mark on what the kernel forwards.
+    pub fn plain() -> Option<Router> {
+        Router::kernel(&RULES.replace(MARK, ""))
+    }
+
     /// Without a daemon.
-    fn kernel() -> Option<Router> {
+    fn kernel(rules: &str) -> Option<Router> {
         require("nft", program("nft"))?;
         require("netns", probe())?;
         let loaded = Forwarding::load(1, 1).map(drop).map_err(|error| Missing(error.to_string()));
@@ -83,20 +90,12 @@ impl Router {
         let [router, outside] = std::array::from_fn(|_| Namespace::new().expect("a namespace"));
         let receivers = LINES.map(|(near, far)| line(&router, &outside, near, far)).into();
         let folder = tempfile::tempdir().expect("a folder");
-        set_up(&router, folder.path());
+        set_up(&router, folder.path(), rules);
         let state = folder.path().join("state");
         let instances = router
             .inside(|| Instances::new(Service::Fastpath, StateDir::at(&state)).expect("a state folder"));
         let ends = LINES.map(|(_, far)| outside.inside(|| Frames::open(far).expect("a socket")));
-        Some(Router {
-            daemon: None,
-            _receivers: receivers,
-            instances,
-            router,
-            _outside: outside,
-            ends,
-            folder,
-        })
+        Some(Router { daemon: None, _receivers: receivers, instances, router, outside, ends, folder })
     }
 
     pub fn status(&self) -> Status {
@@ -168,7 +167,7 @@ fn line(router: &Namespace, outside: &Namespace, near: &str, far: &str) -> (Port
 }
 
 /// Servers are behind a gateway at the first line; for those in 10.97.0.0/16 clients are translated.
-fn set_up(router: &Namespace, folder: &Path) {
+fn set_up(router: &Namespace, folder: &Path, rules: &str) {
     let ip = |line: &str| {
         let arguments: Vec<&str> = line.split(' ').collect();
         router.run("ip", &arguments).expect("ip")
@@ -190,7 +189,7 @@ fn set_up(router: &Namespace, folder: &Path) {
     }
     ip("route add default via 10.2.0.2");
     let path = folder.join("rules");
-    fs::write(&path, RULES).expect("a file");
+    fs::write(&path, rules).expect("a file");
     router.run("nft", &["-f", path.to_str().expect("UTF-8")]).expect("rules");
     // No connection ends by itself meanwhile.
     router.inside(|| {
