@@ -7,12 +7,13 @@ DESTDIR =
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
-.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers peers-check deps install lab lab-prepare
+.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist bench bench-peers peers-check deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
 	@echo 'make test         run all tests (RXLANE_CAPTURES=FOLDER adds captures of your own)'
 	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
+	@echo 'make dist         static programs of several architectures, packed, in target/dist (ARCHITECTURES=x86_64 for one)'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
 	@echo 'make nightly      what takes longer: fuzzing, licences, every experiment of the lab, other software, a clean clone'
@@ -107,6 +108,10 @@ lab-prepare:
 # All experiments, the long ones too.
 lab: lab-prepare
 	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RXLANE_TEST_ARGS=--include-ignored .ci/tests -p lab
+
+# Static programs, each started, the same bytes each time.
+dist:
+	packaging/dist
 
 bench:
 	$(CARGO) run --release --quiet --locked --manifest-path peers/Cargo.toml -p bench-capture

@@ -4,21 +4,33 @@
 //! prints goes through [`output::Output`], so that a closed pipe is no error and colour stays out of pipes.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "full"),
+    allow(dead_code, unused_imports, reason = "commands of the full program alone use it")
+)]
 
 mod arguments;
 mod background;
+#[cfg(feature = "full")]
 mod bench_command;
 mod collect_command;
+#[cfg(feature = "full")]
 mod demo;
 mod doctor_command;
+#[cfg(feature = "full")]
 mod envelope_command;
 mod explain_command;
+#[cfg(feature = "full")]
 mod exporter_command;
 mod fastpath_command;
+#[cfg(feature = "full")]
 mod gen_command;
+#[cfg(feature = "full")]
 mod generate;
+#[cfg(feature = "full")]
 mod link_command;
 mod live_sample;
+#[cfg(feature = "full")]
 mod model_command;
 mod nics;
 mod output;
@@ -26,10 +38,12 @@ mod output_file;
 mod page;
 mod persisted;
 mod physical;
+#[cfg(feature = "full")]
 mod pppoe_command;
 mod privilege;
 mod progress;
 mod render;
+#[cfg(feature = "full")]
 mod rss_command;
 mod signals;
 mod steer_command;
@@ -56,36 +70,47 @@ Exit codes of every command: 0 success, 1 negative result or a capture is damage
 #[derive(Subcommand)]
 enum Command {
     /// Measure: packets per second sent and received, and whole scenarios with their comparison.
+    #[cfg(feature = "full")]
     Bench(bench_command::BenchArguments),
     /// Write down the state of this machine's receive path, for `doctor --from`.
     Collect(collect_command::CollectArguments),
     /// Print shell completions.
+    #[cfg(feature = "full")]
     Completions(generate::CompletionsArguments),
     /// See rxlane work: a PPPoE sample, where it lands, and what steering changes.
+    #[cfg(feature = "full")]
     Demo(demo::DemoArguments),
     /// Find out what is wrong with a machine's receive path, and what helps.
     Doctor(Box<doctor_command::DoctorArguments>),
     /// Let tagged and PPPoE frames be longer without letting longer untagged frames in.
+    #[cfg(feature = "full")]
     Envelope(envelope_command::EnvelopeArguments),
     /// Show where every frame of a capture, or of a sample of an interface, lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
     /// Serve metrics of this machine: findings, queues, drops, steering, fast path, sessions.
+    #[cfg(feature = "full")]
     Exporter(exporter_command::ExporterArguments),
     /// Forward established connections in XDP, past the kernel: PPPoE, VLAN and NAT included.
     Fastpath(fastpath_command::FastpathArguments),
     /// Write seeded traffic samples as captures.
+    #[cfg(feature = "full")]
     Gen(gen_command::GenArguments),
     /// Make network interfaces of VLAN, QinQ and PPPoE lines, without the kernel's modules for them.
+    #[cfg(feature = "full")]
     Link(link_command::LinkArguments),
     /// Write the man pages.
+    #[cfg(feature = "full")]
     Man(generate::ManArguments),
     /// Simulate a receive path: what-if, and against field reports.
+    #[cfg(feature = "full")]
     Model(model_command::ModelArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
     /// Speak PPPoE: find the concentrators of a line, connect to one, or serve subscribers, without the kernel's PPP.
+    #[cfg(feature = "full")]
     Pppoe(pppoe_command::PppoeArguments),
     /// Compute and check receive-side scaling by hand.
+    #[cfg(feature = "full")]
     Rss(rss_command::RssArguments),
     /// Steer inner flows over CPUs by XDP.
     Steer(steer_command::SteerArguments),
@@ -103,32 +128,44 @@ impl Command {
             self,
             Command::Collect(_)
                 | Command::Doctor(_)
-                | Command::Envelope(_)
                 | Command::Explain(_)
-                | Command::Exporter(_)
+                | Command::Fastpath(_)
                 | Command::Steer(_)
                 | Command::Top(_)
         );
+        #[cfg(feature = "full")]
+        let is_threaded = is_threaded || matches!(self, Command::Envelope(_) | Command::Exporter(_));
         if is_threaded { Ok(service::memory::expect(MEMORY)?) } else { Ok(()) }
     }
 
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            #[cfg(feature = "full")]
             Command::Bench(arguments) => arguments.run(out),
             Command::Collect(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Completions(arguments) => arguments.run(out, Cli::command()),
+            #[cfg(feature = "full")]
             Command::Demo(arguments) => arguments.run(out),
             Command::Doctor(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Envelope(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Exporter(arguments) => arguments.run(out),
             Command::Fastpath(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Gen(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Link(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Man(arguments) => arguments.run(out, Cli::command()),
+            #[cfg(feature = "full")]
             Command::Model(arguments) => arguments.run(out),
             Command::Nics(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Pppoe(arguments) => arguments.run(out),
+            #[cfg(feature = "full")]
             Command::Rss(arguments) => arguments.run(out),
             Command::Steer(arguments) => arguments.run(out),
             Command::Top(arguments) => arguments.run(out),

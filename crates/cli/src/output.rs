@@ -88,17 +88,24 @@ fn kind(error: &anyhow::Error) -> Option<ErrorKind> {
     macro_rules! of {
         ($($error:ty: $kind:expr),*) => { None$(.or_else(|| error.downcast_ref::<$error>().map($kind)))* };
     }
-    of!(
+    #[cfg(feature = "full")]
+    let of_full = of!(
         link::Error: link::Error::kind,
         client::Error: client::Error::kind,
         concentrator::Error: concentrator::Error::kind,
-        steer::error::Error: steer::error::Error::kind,
-        Worded: |error| error.0.kind(),
-        envelope::Error: envelope::Error::kind,
-        fastpath::Error: fastpath::Error::kind,
-        ControlError: |error| if error.is_negative() { ErrorKind::No } else { ErrorKind::Lacks },
-        MemoryError: |_| ErrorKind::Lacks
-    )
+        envelope::Error: envelope::Error::kind
+    );
+    #[cfg(not(feature = "full"))]
+    let of_full = None;
+    of_full.or_else(|| {
+        of!(
+            steer::error::Error: steer::error::Error::kind,
+            Worded: |error| error.0.kind(),
+            fastpath::Error: fastpath::Error::kind,
+            ControlError: |error| if error.is_negative() { ErrorKind::No } else { ErrorKind::Lacks },
+            MemoryError: |_| ErrorKind::Lacks
+        )
+    })
 }
 
 /// One line on standard error. Nobody may be reading there either, which is nothing to end for.

@@ -2,6 +2,7 @@
 
 mod address;
 pub mod device;
+pub mod numbers;
 mod seconds;
 mod stack;
 mod state;

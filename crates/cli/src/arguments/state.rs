@@ -1,7 +1,6 @@
 //! Where it is recorded what is up.
 
 use crate::output::complain;
-use link::Error;
 use service::control::ControlError;
 use service::{Instances, Kind, StateDir};
 use std::path::PathBuf;
@@ -29,8 +28,8 @@ impl StateArguments {
     }
 
     /// What is up of a kind in this network namespace. Errors: which one this is cannot be read.
-    pub fn instances(&self, kind: Kind) -> Result<Instances, Error> {
-        Ok(Instances::new(kind, self.folder()).map_err(ControlError::from)?)
+    pub fn instances(&self, kind: Kind) -> Result<Instances, ControlError> {
+        Ok(Instances::new(kind, self.folder())?)
     }
 }
 

@@ -1,13 +1,13 @@
 //! `rxlane bench`: packets per second, sent and counted, and whole scenarios.
 
 mod compare;
-mod numbers;
 mod prose;
 mod recv;
 mod scenario;
 mod send;
 mod text;
 
+use crate::arguments::numbers::{self, Cpus};
 use crate::output::{CommandResult, Lacks, Output};
 use crate::signals::stop_by_signals;
 use anyhow::anyhow;
@@ -16,8 +16,6 @@ use bench::report::{Interval, Report, Run, SCHEMA};
 use bench::scenario::{pppoe::Pppoe, steer::Steer, vlan::Vlan};
 use bench::udp::UdpError;
 use clap::builder::NonEmptyStringValueParser;
-use numbers::Cpus;
-pub use numbers::number;
 use rustix::io::Errno;
 use serde_json::Value;
 use service::memory;

@@ -2,8 +2,8 @@
 
 mod remote;
 
-use super::numbers::Rate;
-use super::{CommonArguments, Lines, Local, numbers, refused, stop_by_signals, text};
+use super::{CommonArguments, Lines, Local, refused, stop_by_signals, text};
+use crate::arguments::numbers::{self, Rate};
 use crate::gen_command::TrafficArguments;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow, bail};

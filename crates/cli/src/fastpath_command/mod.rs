@@ -6,7 +6,7 @@ mod status;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::bench_command::number;
+use crate::arguments::numbers::number;
 use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Outcome, Output, POOR};
 use crate::physical;
 use anyhow::bail;

@@ -9,7 +9,6 @@ use client::status::SessionStatus;
 use concentrator::{ConcentratorStatus, Disconnected, Unwritten};
 use format::plural;
 use format::quoted;
-use link::error::Error;
 use serde_json::json;
 use service::Kind;
 use service::control::ControlError;
@@ -203,7 +202,6 @@ impl DisconnectArguments {
                 if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) {
                     self.state.put_back();
                 }
-                let error = Error::from(error);
                 if let Some(served) = self.state.served_by(&error, name) {
                     complain(&format!(
                         "{name} is no client's session: {served} is served here, and `rxlane pppoe disconnect --concentrator \

@@ -20,7 +20,6 @@ use anyhow::{Context, anyhow};
 use client::resolver::{Back, Place};
 use concentrator::ConcentratorStatus;
 use kernel::file::Regular;
-use link::error::Error;
 use link::privilege;
 use serde::de::DeserializeOwned;
 use service::Kind;
@@ -109,9 +108,9 @@ impl PppoeArguments {
 
 impl StateArguments {
     /// The status of all of a kind in this network namespace, and whether one that lives does not answer, which is reported.
-    fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<(Vec<T>, bool), Error> {
+    fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<(Vec<T>, bool), ControlError> {
         let sockets = self.instances(kind)?;
-        Ok(responses(&sockets, |name| sockets.ask(name, "status"), |_| self.put_back())?)
+        responses(&sockets, |name| sockets.ask(name, "status"), |_| self.put_back())
     }
 
     /// The interface that is served, where it is one; `None`: none is, or none answers, which was reported. Behind `naming` stands
@@ -129,8 +128,8 @@ impl StateArguments {
     }
 
     /// Where there is no session of a name, the interface that is served there: by this name, or by an interface of it.
-    fn served_by(&self, error: &Error, name: &str) -> Option<String> {
-        if !matches!(error, Error::Control(ControlError::None { .. })) {
+    fn served_by(&self, error: &ControlError, name: &str) -> Option<String> {
+        if !matches!(error, ControlError::None { .. }) {
             return None;
         }
         let sockets = self.instances(Kind::Concentrator).ok()?;

@@ -6,7 +6,6 @@ use client::status::{SCHEMA, SessionStatus};
 use concentrator::ConcentratorStatus;
 use format::quoted;
 use format::{duration, plural, printable, thousands};
-use link::error::Error;
 use serde_json::{Value, json};
 use service::Kind;
 use service::control::ControlError;
@@ -39,7 +38,7 @@ impl StatusArguments {
         let asked = self
             .state
             .instances(Kind::Session)
-            .and_then(|sockets| Ok(sockets.ask::<SessionStatus>(name, "status")?));
+            .and_then(|sockets| sockets.ask::<SessionStatus>(name, "status"));
         let status = match asked {
             Ok(status) => status,
             Err(error) => {
@@ -51,7 +50,7 @@ impl StatusArguments {
                     ));
                     return Ok(Outcome::Negative);
                 }
-                if matches!(error, Error::Control(ControlError::Killed { .. })) {
+                if matches!(error, ControlError::Killed { .. }) {
                     self.state.put_back();
                 }
                 return Err(error.into());
