@@ -2,6 +2,9 @@
 //! on machines without rxlane.
 
 #[cfg(target_os = "linux")]
+mod issue;
+
+#[cfg(target_os = "linux")]
 use crate::arguments::StateArguments;
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
@@ -19,6 +22,7 @@ Examples:
   rxlane collect enp1s0 --seconds 10 | rxlane doctor --from -
   rxlane collect --script | ssh router 'sh -s' >bundle.txt
   rxlane collect --script -o collector.sh
+  rxlane collect --issue -o issue.md
 
 A bundle is text: commands and what they print, for `rxlane doctor --from`. Addresses (MAC, IPv4, IPv6), host
 name, keys, and arguments and owners of processes are left out. Read it all the same before you post it.
@@ -48,6 +52,10 @@ pub struct CollectArguments {
     /// Print the collector for machines without rxlane: POSIX sh, for Linux, FreeBSD and NetBSD
     #[arg(long, conflicts_with_all = ["interfaces", "seconds", "with_hash_key"])]
     script: bool,
+
+    /// Write an issue in Markdown: questions to answer, what the doctor says, and the bundle
+    #[arg(long, conflicts_with_all = ["script", "with_hash_key"])]
+    issue: bool,
 }
 
 /// Below the first line of a bundle. No line of it begins like a command.
@@ -82,6 +90,11 @@ impl CollectArguments {
         let size = format::size(text.len() as u64);
         if self.script {
             return format!("wrote {name}, the collector ({size}): `sh {file} >bundle.txt` on the machine");
+        }
+        if self.issue {
+            return format!(
+                "wrote {name}, an issue ({size}): answer its questions, and read the rest before you post it"
+            );
         }
         let outputs = text.lines().filter(|line| line.starts_with("$ ")).count() as u64;
         let outputs = format::plural(outputs, "output");
@@ -119,7 +132,17 @@ impl CollectArguments {
         });
         drop(line);
         collected?;
-        Ok(redacted(&String::from_utf8_lossy(&bundle), self.with_hash_key))
+        let bundle = redacted(&String::from_utf8_lossy(&bundle), self.with_hash_key);
+        if !self.issue {
+            return Ok(bundle);
+        }
+        let issue = issue::issue(&bundle)?;
+        if issue.chars().count() > issue::MOST {
+            complain(
+                "the issue is longer than GitHub takes: post it without the bundle, and attach that as a file (`rxlane collect -o bundle.txt`)",
+            );
+        }
+        Ok(issue)
     }
 }
 

@@ -100,6 +100,16 @@ fn this_machine_is_written_down_twice_without_addresses() -> TestResult {
 }
 
 #[test]
+fn an_issue_has_questions_a_verdict_and_nothing_personal() {
+    let issue = printed(&["--seconds", "0.3", "--issue"]);
+    assert!(issue.starts_with("### What is slow, or wrong\n"), "{issue}");
+    assert!(issue.contains("\n# rxlane bundle 1\n") && issue.ends_with("\n\n</details>\n"), "{issue}");
+    for address in addresses() {
+        assert!(!issue.contains(&address), "{address} is in:\n{issue}");
+    }
+}
+
+#[test]
 fn one_sample_of_one_interface() {
     let bundle = printed(&["--seconds", "0", "lo"]);
     assert_eq!(bundle.lines().filter(|line| line.starts_with("# sample ")).count(), 1, "{bundle}");

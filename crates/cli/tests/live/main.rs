@@ -7,6 +7,7 @@ mod bench_compare;
 mod bench_live;
 mod bench_pps;
 mod bench_scenario;
+mod collect_live;
 mod doctor_live;
 mod doctor_trace;
 mod documents;
