@@ -39,11 +39,8 @@ fn an_issue_has_nothing_of_what_is_private() {
                  add rule inet own forward ip saddr 10.123.44.0/24 accept comment \"private-comment\"";
     namespace.run("nft", &[rules]).expect("rules");
     let script = "hostname private-host-name && exec \"$0\" collect --issue --seconds 0.2";
-    let output = namespace
-        .command("unshare")
-        .args(["--uts", "sh", "-c", script, BINARY])
-        .output()
-        .expect("it starts");
+    let output =
+        namespace.command("unshare").args(["--uts", "sh", "-c", script, BINARY]).output().expect("it starts");
     let issue = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{issue}");
     assert!(issue.contains("lan0") && issue.contains("\n# end\n"), "{issue}");

@@ -143,6 +143,8 @@ pub struct Counters {
     pub held_off: u64,
     pub opened: u64,
     pub ended: u64,
+    /// Ended sessions whose hosts had said nothing since their PADS when others wanted a place.
+    pub gave_way: u64,
 }
 
 /// The machine. Its memory is that of its sessions and of the tables of limits and pools, whatever comes.
@@ -239,6 +241,7 @@ impl Concentrator {
         };
         match self.table.of_number(&place, number) {
             Some(slot) if self.is_of(slot, packet.source) => {
+                self.table.speaks(slot);
                 self.drive(step, slot, |session, step, actions| {
                     session.receive(step.now, payload, step.random, actions);
                 });

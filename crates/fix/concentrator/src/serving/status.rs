@@ -146,6 +146,7 @@ pub(super) fn counters(machine: &Concentrator) -> BTreeMap<String, u64> {
         ("unknown_session", counters.unknown_session),
         ("padt_ignored", counters.padt_ignored),
         ("padr_used_up", counters.padr_used_up),
+        ("gave_way", counters.gave_way),
         ("padr_repeated", counters.padr_repeated),
         ("padr_refused", counters.padr_refused),
         ("confirmed", counters.confirmed),

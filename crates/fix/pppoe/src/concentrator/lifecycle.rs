@@ -35,6 +35,9 @@ impl Concentrator {
             let text = "the concentrator takes no more sessions for the time being";
             self.refuse(step, request, Kind::AcSystem, text);
         } else {
+            while let Some(slot) = self.table.surplus(&request.place, request.host) {
+                self.give_way(step, slot);
+            }
             match self.table.number(step.now, &request.place, request.host, step.random) {
                 Ok(number) => self.confirm(step, request, number, cookie),
                 Err(full) => {
@@ -67,6 +70,19 @@ impl Concentrator {
         let slot = self.table.put(entry);
         self.counters.confirmed += 1;
         self.drive(step, slot, |session, step, actions| session.start(step.now, step.random, actions));
+    }
+
+    /// Ends a session whose host has said nothing since its PADS, for the sake of another one. Nobody has heard of it but the host.
+    fn give_way(&mut self, step: &mut Step<'_>, slot: u32) {
+        let Some(entry) = self.table.forget(slot) else { return };
+        let (place, destination) = (entry.identity.place, entry.identity.station);
+        let payload = padt(
+            entry.identity.number,
+            Some("others wait for a place, and nothing was sent in this session"),
+        );
+        step.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
+        self.counters.gave_way += 1;
+        self.counters.ended += 1;
     }
 
     /// RFC 2516 section 8: a host that got no PADS sends its PADR again. Later than LCP it has got it, and the packet is old.

@@ -48,7 +48,7 @@ impl std::str::FromStr for Id {
 }
 
 /// How many sessions there may be. Half-open is one in which nothing came up yet: it costs who asks for it nothing but an
-/// answer to an offer.
+/// answer to an offer. One whose host has not sent a packet of PPP yet is silent, and gives way to others ([`Table::surplus`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub sessions: u32,
@@ -63,7 +63,7 @@ pub struct Caps {
 impl Caps {
     /// Room for 65,536 subscribers, in one VLAN or each in its own.
     pub const DEFAULT: Caps =
-        Caps { sessions: 1 << 16, half_open: 1 << 13, place: 65_000, place_half_open: 1 << 12, station: 8 };
+        Caps { sessions: 1 << 16, half_open: 1 << 14, place: 65_000, place_half_open: 1 << 11, station: 8 };
 }
 
 /// Why there is no room for another session.
@@ -195,10 +195,12 @@ impl<K: Ord + Clone> Index<K> {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Count {
     sessions: u32,
     half_open: u32,
+    /// Silent ones, the oldest first.
+    silent: BTreeSet<Id>,
 }
 
 /// All sessions.
@@ -212,6 +214,8 @@ pub(super) struct Table {
     by_user: Index<Arc<[u8]>>,
     by_address: HashMap<Ipv4Addr, u32>,
     places: HashMap<Place, Count>,
+    /// Places with silent sessions, by how many they have.
+    silent: BTreeSet<(usize, Place)>,
     half_open: u32,
     /// When each session wants to be called; those that wait cost nothing.
     timers: BTreeSet<(Time, u32)>,
@@ -230,6 +234,7 @@ impl Table {
             by_user: Index(BTreeSet::new()),
             by_address: HashMap::new(),
             places: HashMap::new(),
+            silent: BTreeSet::new(),
             half_open: 0,
             timers: BTreeSet::new(),
             numbers: Numbers::default(),
@@ -254,19 +259,61 @@ impl Table {
         random: &mut dyn Random,
     ) -> Result<u16, Full> {
         let caps = self.caps;
-        let here = self.places.get(place).copied().unwrap_or_default();
+        let here = self.places.get(place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
+        let (sessions, half_open) = here;
         let of_station = self.by_station.count(&(*place, station), caps.station);
         let all = self.len() as u32;
         let Table { numbers, by_number, .. } = self;
         match () {
             () if of_station >= caps.station => Err(Full::Station(of_station)),
-            () if here.sessions >= caps.place.min(numbers::ALL) => Err(Full::Place(here.sessions)),
-            () if here.half_open >= caps.place_half_open => Err(Full::PlaceHalfOpen(here.half_open)),
+            () if sessions >= caps.place.min(numbers::ALL) => Err(Full::Place(sessions)),
+            () if half_open >= caps.place_half_open => Err(Full::PlaceHalfOpen(half_open)),
             () if all >= caps.sessions => Err(Full::Sessions(all)),
             () if self.half_open >= caps.half_open => Err(Full::HalfOpen(self.half_open)),
             () => numbers
                 .draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
                 .ok_or(Full::Place(numbers::ALL)),
+        }
+    }
+
+    /// The silent session that has to go before another one of this station has room; `None`: there is room, or none goes. Where a place is
+    /// full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
+    /// nothing from the others; a host that has got its PADS speaks at once.
+    pub(super) fn surplus(&self, place: &Place, station: MacAddress) -> Option<u32> {
+        let caps = self.caps;
+        if self.by_station.count(&(*place, station), caps.station) >= caps.station {
+            return None;
+        }
+        let here = self.places.get(place);
+        let is_full = here.is_some_and(|here| {
+            here.half_open >= caps.place_half_open || here.sessions >= caps.place.min(numbers::ALL)
+        });
+        let of = if is_full {
+            here
+        } else if self.half_open >= caps.half_open || self.len() as u32 >= caps.sessions {
+            self.silent.last().and_then(|(_, place)| self.places.get(place))
+        } else {
+            None
+        };
+        of?.silent.first().map(|id| id.slot())
+    }
+
+    /// The host of a session has sent a packet of PPP.
+    pub(super) fn speaks(&mut self, slot: u32) {
+        let Some(Some(entry)) = self.slots.get(slot as usize) else { return };
+        let (place, id) = (entry.identity.place, entry.identity.id);
+        self.change_silent(place, |silent| silent.remove(&id));
+    }
+
+    /// `change` gives whether it changed any.
+    fn change_silent(&mut self, place: Place, change: impl FnOnce(&mut BTreeSet<Id>) -> bool) {
+        let Some(here) = self.places.get_mut(&place) else { return };
+        let before = here.silent.len();
+        if change(&mut here.silent) {
+            self.silent.remove(&(before, place));
+            if !here.silent.is_empty() {
+                self.silent.insert((here.silent.len(), place));
+            }
         }
     }
 
@@ -282,12 +329,14 @@ impl Table {
         entry.identity.id = Id::new(self.serial, slot);
         entry.is_half_open = true;
         let (place, station, number) = (entry.identity.place, entry.identity.station, entry.identity.number);
+        let id = entry.identity.id;
         self.by_number.insert((place, number), slot);
         self.by_station.0.insert(((place, station), entry.identity.id));
         let here = self.places.entry(place).or_default();
         here.sessions += 1;
         here.half_open += 1;
         self.half_open += 1;
+        self.change_silent(place, |silent| silent.insert(id));
         if self.slots.len() <= slot as usize {
             self.slots.push(None);
         }
@@ -305,6 +354,13 @@ impl Table {
 
     /// Takes a session out; its number rests for a while, its cookie is used up.
     pub(super) fn take(&mut self, now: Time, slot: u32) -> Option<Box<Entry>> {
+        let entry = self.forget(slot)?;
+        self.numbers.rest(now, entry.identity.place, entry.identity.number, entry.cookie);
+        Some(entry)
+    }
+
+    /// Takes a session out as if it had never been: its host may ask for it again by the same PADR.
+    pub(super) fn forget(&mut self, slot: u32) -> Option<Box<Entry>> {
         self.set_timer(slot, None);
         self.set_half_open(slot, false);
         let entry = self.slots.get_mut(slot as usize)?.take()?;
@@ -323,11 +379,13 @@ impl Table {
                 self.places.remove(&entry.identity.place);
             }
         }
-        self.numbers.rest(now, entry.identity.place, entry.identity.number, entry.cookie);
         Some(entry)
     }
 
     pub(super) fn set_half_open(&mut self, slot: u32, is_half_open: bool) {
+        if !is_half_open {
+            self.speaks(slot);
+        }
         let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
         if entry.is_half_open == is_half_open {
             return;
@@ -444,6 +502,16 @@ impl Table {
         assert_eq!(self.by_user.0.len(), having(|entry| entry.identity.user.is_some()));
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
+        let silent: BTreeSet<(usize, Place)> = self
+            .places
+            .iter()
+            .map(|(place, here)| (here.silent.len(), *place))
+            .filter(|(silent, _)| *silent > 0)
+            .collect();
+        assert_eq!(self.silent, silent);
+        for here in self.places.values() {
+            assert!(here.silent.iter().all(|id| self.of_id(*id).is_some()));
+        }
         for slot in self.slots() {
             let entry = self.get(slot).unwrap();
             assert_eq!(self.of_id(entry.identity.id), Some(slot));

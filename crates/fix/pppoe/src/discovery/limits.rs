@@ -79,7 +79,7 @@ pub struct Rates {
 impl Rates {
     /// What thousands of hosts that come back at once need, and what no single one does.
     pub const DEFAULT: Rates =
-        Rates { host: Rate::usual(2), vlan: Rate::usual(1_000), port: Rate::usual(20_000) };
+        Rates { host: Rate::usual(2), vlan: Rate::usual(12_000), port: Rate::usual(40_000) };
 }
 
 /// Buckets of hosts, of VLANs, of ports.
@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(rate, Rate { per_second, burst });
             assert_eq!(rate.to_string().parse(), Ok(rate));
         }
-        assert_eq!(Rates::DEFAULT.port.to_string(), "20000:40000");
+        assert_eq!(Rates::DEFAULT.port.to_string(), "40000:80000");
         for text in ["", "0", "-1", "+1", "1:", ":1", "1:0", "1:2:3", "1000001", "2/10", "99999999999"] {
             let error = text.parse::<Rate>().expect_err(text).to_string();
             assert!(error.starts_with(&format!("`{text}` is no rate: ")), "{error}");

@@ -50,27 +50,41 @@ fn number(answers: &[(Stage, Vec<u8>)]) -> u16 {
     message.session()
 }
 
-/// Attack 8: a flood of PADR with good cookies. Half-open sessions have caps, of a station, of a VLAN and in all; other VLANs
-/// and those who come later are served, and nothing stays of it.
+/// What a flood does after its PADS.
+#[derive(Clone, Copy, PartialEq)]
+enum Then {
+    Silent,
+    /// It begins LCP, and agrees to nothing.
+    Speaks,
+}
+
+/// A handshake of discovery. Gives whether it was confirmed.
+fn handshake(world: &mut World, place: Place, source: u32, then: Then) -> bool {
+    let padr = padr(world, place, mac(source));
+    let answers = world.ask(place, mac(source), &padr);
+    // One that gave way gets its PADT first.
+    let own = answers.iter().find_map(|(stage, payload)| {
+        let message = Message::parse(payload).ok().filter(|_| *stage == Stage::Discovery)?;
+        (message.code() == Code::PADS)
+            .then(|| (message.session(), message.first(TagType::AC_SYSTEM_ERROR).map(<[u8]>::len)))
+    });
+    let (session, refusal) = own.expect("an answer");
+    assert_eq!(session == 0, refusal.is_some_and(|length| length > 0));
+    if session != 0 && then == Then::Speaks {
+        world.ask(place, mac(source), &Sent::session(session, LCP_REQUEST));
+    }
+    session != 0
+}
+
+/// Attack 8: a flood of PADR with good cookies, whose hosts begin LCP. Half-open sessions have caps, of a station, of a VLAN and
+/// in all; other VLANs and those who come later are served, and nothing stays of it.
 #[test]
 fn a_flood_of_padr_fills_only_its_share() {
     let mut config = unlimited();
     config.caps = Caps { sessions: 1000, half_open: 60, place: 1000, place_half_open: 40, station: 3 };
     let mut world = World::new(config, secrets("alice * wonder *\n"), 1);
     let flood = |world: &mut World, place: Place, sources: &mut dyn Iterator<Item = u32>| {
-        let mut confirmed = 0;
-        for source in sources {
-            let padr = padr(world, place, mac(source));
-            let answers = world.ask(place, mac(source), &padr);
-            let message = Message::parse(&answers[0].1).unwrap();
-            if message.session() == 0 {
-                let text = message.first(TagType::AC_SYSTEM_ERROR).unwrap();
-                assert!(!text.is_empty() && answers.len() == 1);
-            } else {
-                confirmed += 1;
-            }
-        }
-        confirmed
+        sources.filter(|source| handshake(world, place, *source, Then::Speaks)).count()
     };
     assert_eq!(flood(&mut world, place(1, 1), &mut std::iter::repeat_n(1, 50)), 3, "one station");
     assert_eq!(flood(&mut world, place(1, 1), &mut (2..500)), 37, "one VLAN");
@@ -83,6 +97,64 @@ fn a_flood_of_padr_fills_only_its_share() {
     world.run(seconds(100));
     assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (1, 0));
     assert!(world.hosts[alice].is_up());
+    world.check();
+}
+
+/// Attack 8 without an end: 10,000 handshakes a second of hosts that fall silent, in one VLAN and then in two, under the usual limits. A
+/// subscriber in the same VLAN and one in another are in within three seconds, and those who were in stay.
+#[test]
+fn hosts_that_fall_silent_keep_nobody_out() {
+    const STEP: Duration = Duration::from_millis(10);
+    for flooded in [&[place(1, 1)][..], &[place(1, 1), place(3, 3)]] {
+        let mut world = World::new(config(), secrets("alice * wonder *\nbob * b *\ncarol * c *\n"), 1);
+        let carol = world.join(Host::new(3, place(1, 1), "carol", "c", &[Method::Pap]));
+        world.run(seconds(2));
+        let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::Pap]));
+        let bob = world.add(Host::new(2, place(2, 2), "bob", "b", &[Method::Pap]));
+        for step in 0..500 {
+            for number in 0..100 {
+                let source = 100 + step * 100 + number;
+                assert!(handshake(
+                    &mut world,
+                    flooded[number as usize % flooded.len()],
+                    source,
+                    Then::Silent
+                ));
+            }
+            if step == 200 {
+                world.connect(alice);
+                world.connect(bob);
+            }
+            world.run(STEP);
+        }
+        assert!(world.hosts[alice].is_up() && world.hosts[bob].is_up() && world.hosts[carol].is_up());
+        let counters = *world.concentrator.counters();
+        assert!(counters.gave_way > 40_000 && counters.padr_refused == 0, "{counters:?}");
+        assert_eq!(counters.confirmed, counters.ended + world.concentrator.len() as u64);
+        world.check();
+        world.run(seconds(100));
+        assert_eq!(world.concentrator.len(), 3);
+    }
+}
+
+/// One that gave way and comes late with its PADR is given a session: its number and cookie are as if it had had none.
+#[test]
+fn a_host_that_gave_way_may_ask_again() {
+    let mut config = unlimited();
+    config.caps.place_half_open = 2;
+    let mut world = World::new(config, secrets("alice * wonder *\n"), 1);
+    let at = place(1, 1);
+    let first = padr(&mut world, at, mac(1));
+    assert_ne!(number(&world.ask(at, mac(1), &first)), 0);
+    assert!(handshake(&mut world, at, 2, Then::Speaks));
+    assert!(handshake(&mut world, at, 3, Then::Silent), "the first gave way");
+    assert_eq!(world.concentrator.counters().gave_way, 1);
+    let answers = world.ask(at, mac(1), &first);
+    assert!(answers.len() >= 2, "a PADT to the third, and a PADS");
+    assert_eq!((world.concentrator.len(), world.concentrator.counters().gave_way), (2, 2));
+    // Two who speak do not give way.
+    world.ask(at, mac(1), &Sent::session(number(&answers[1..]), LCP_REQUEST));
+    assert!(!handshake(&mut world, at, 4, Then::Silent));
     world.check();
 }
 
