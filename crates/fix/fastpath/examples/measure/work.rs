@@ -5,7 +5,7 @@
 //! already, of which XDP needs a copy; the kernel needs none.
 
 use super::router::{CLIENT, Router, frame, left};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;
@@ -110,20 +110,19 @@ fn threads(namespace: &Namespace, interface: &str) -> Vec<u32> {
     let before = kernel_threads(interface);
     let command = format!("echo 1 > /sys/class/net/{interface}/threaded");
     namespace.run("sh", &["-c", &command]).expect("threaded NAPI");
-    let new: Vec<u32> =
-        kernel_threads(interface).into_keys().filter(|thread| !before.contains_key(thread)).collect();
+    let new: Vec<u32> = kernel_threads(interface).difference(&before).copied().collect();
     assert!(!new.is_empty(), "no thread of {interface}");
     new
 }
 
 /// Threads that receive for interfaces of this name.
-fn kernel_threads(interface: &str) -> BTreeMap<u32, String> {
-    let named = |process: u32| Some((process, fs::read_to_string(format!("/proc/{process}/comm")).ok()?));
+fn kernel_threads(interface: &str) -> BTreeSet<u32> {
+    let is_such = |process: &u32| {
+        let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        name.starts_with(&format!("napi/{interface}"))
+    };
     let all = fs::read_dir("/proc").expect("processes").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(named)
-        .filter(|(_, name)| name.starts_with(&format!("napi/{interface}")))
-        .collect()
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_such).collect()
 }
 
 /// Nanoseconds (`/proc/PID/schedstat`, Documentation/scheduler/sched-stats.rst).
