@@ -53,11 +53,11 @@ use crate::discovery::concentrator::{
 };
 use crate::discovery::is_session;
 use crate::discovery::limits::Limits;
-use crate::discovery::message::padt;
 use crate::discovery::place::Place;
 use crate::framing::unwrapped;
 use crate::session;
 use crate::{Invalid, Random, Time};
+use lifecycle::terminate;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use wire::ethernet::MacAddress;
@@ -262,8 +262,7 @@ impl Concentrator {
             return;
         }
         if self.strays.take(step.now, station, &place).is_ok() {
-            let payload = padt(number, Some("there is no such session"));
-            step.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            step.actions.push(terminate(place, station, number, Some("there is no such session")));
         }
     }
 

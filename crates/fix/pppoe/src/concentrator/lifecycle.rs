@@ -7,12 +7,14 @@ use super::{Action, Concentrator, End, Installed, Notice, Step, Traffic};
 use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
 use crate::discovery::message::padt;
+use crate::discovery::place::Place;
 use crate::draw;
 use crate::framing::wrapped;
 use crate::lcp::LEAST_MRU;
 use crate::session::{self, Phase, Session};
 use std::net::IpAddr;
 use std::sync::Arc;
+use wire::ethernet::MacAddress;
 use wire::pppoe::Stage;
 
 impl Concentrator {
@@ -75,12 +77,9 @@ impl Concentrator {
     /// Ends a session whose host has said nothing since its PADS, for the sake of another one. Nobody has heard of it but the host.
     fn give_way(&mut self, step: &mut Step<'_>, slot: u32) {
         let Some(entry) = self.table.forget(slot) else { return };
-        let (place, destination) = (entry.identity.place, entry.identity.station);
-        let payload = padt(
-            entry.identity.number,
-            Some("others wait for a place, and nothing was sent in this session"),
-        );
-        step.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
+        let Identity { place, station, number, .. } = entry.identity;
+        let text = "others wait for a place, and nothing was sent in this session";
+        step.actions.push(terminate(place, station, number, Some(text)));
         self.counters.gave_way += 1;
         self.counters.ended += 1;
     }
@@ -240,10 +239,10 @@ impl Concentrator {
     /// Ends a session with a PADT.
     fn end(&mut self, step: &mut Step<'_>, slot: u32, cause: Ended) {
         let Some(entry) = self.table.get(slot) else { return };
-        let (place, destination) = (entry.identity.place, entry.identity.station);
-        let payload = padt(entry.identity.number, cause.for_host().as_deref());
+        let Identity { place, station, number, .. } = entry.identity;
+        let last = terminate(place, station, number, cause.for_host().as_deref());
         self.remove(step, slot, cause);
-        step.actions.push(Action::Send { place, destination, stage: Stage::Discovery, payload });
+        step.actions.push(last);
     }
 
     /// Takes a session out of everything it is in.
@@ -299,6 +298,11 @@ impl Installed {
             routes: entry.lease.routes.iter().copied().filter(|route| is_up(route.address())).collect(),
         }
     }
+}
+
+/// A PADT to a station, with what it is told.
+pub(super) fn terminate(place: Place, station: MacAddress, number: u16, text: Option<&str>) -> Action {
+    Action::Send { place, destination: station, stage: Stage::Discovery, payload: padt(number, text) }
 }
 
 fn answer(request: &Request, payload: Vec<u8>) -> Action {

@@ -48,7 +48,7 @@ impl std::str::FromStr for Id {
 }
 
 /// How many sessions there may be. Half-open is one in which nothing came up yet: it costs who asks for it nothing but an
-/// answer to an offer. One whose host has not sent a packet of PPP yet is silent, and gives way to others ([`Table::surplus`]).
+/// answer to an offer. One whose host has not sent a packet of PPP yet is silent, and gives way to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub sessions: u32,
@@ -258,21 +258,27 @@ impl Table {
         station: MacAddress,
         random: &mut dyn Random,
     ) -> Result<u16, Full> {
+        self.room(place, station)?;
+        let Table { numbers, by_number, .. } = self;
+        numbers
+            .draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
+            .ok_or(Full::Place(numbers::ALL))
+    }
+
+    /// Whether there is room for another half-open session of a station.
+    fn room(&self, place: &Place, station: MacAddress) -> Result<(), Full> {
         let caps = self.caps;
-        let here = self.places.get(place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
-        let (sessions, half_open) = here;
+        let (sessions, half_open) =
+            self.places.get(place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
         let of_station = self.by_station.count(&(*place, station), caps.station);
         let all = self.len() as u32;
-        let Table { numbers, by_number, .. } = self;
         match () {
             () if of_station >= caps.station => Err(Full::Station(of_station)),
             () if sessions >= caps.place.min(numbers::ALL) => Err(Full::Place(sessions)),
             () if half_open >= caps.place_half_open => Err(Full::PlaceHalfOpen(half_open)),
             () if all >= caps.sessions => Err(Full::Sessions(all)),
             () if self.half_open >= caps.half_open => Err(Full::HalfOpen(self.half_open)),
-            () => numbers
-                .draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
-                .ok_or(Full::Place(numbers::ALL)),
+            () => Ok(()),
         }
     }
 
@@ -280,22 +286,12 @@ impl Table {
     /// full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
     /// nothing from the others; a host that has got its PADS speaks at once.
     pub(super) fn surplus(&self, place: &Place, station: MacAddress) -> Option<u32> {
-        let caps = self.caps;
-        if self.by_station.count(&(*place, station), caps.station) >= caps.station {
-            return None;
-        }
-        let here = self.places.get(place);
-        let is_full = here.is_some_and(|here| {
-            here.half_open >= caps.place_half_open || here.sessions >= caps.place.min(numbers::ALL)
-        });
-        let of = if is_full {
-            here
-        } else if self.half_open >= caps.half_open || self.len() as u32 >= caps.sessions {
-            self.silent.last().and_then(|(_, place)| self.places.get(place))
-        } else {
-            None
+        let of = match self.room(place, station).err()? {
+            Full::Station(_) => return None,
+            Full::Place(_) | Full::PlaceHalfOpen(_) => place,
+            Full::Sessions(_) | Full::HalfOpen(_) => &self.silent.last()?.1,
         };
-        of?.silent.first().map(|id| id.slot())
+        self.places.get(of)?.silent.first().map(|id| id.slot())
     }
 
     /// The host of a session has sent a packet of PPP.

@@ -9,13 +9,14 @@
 //! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
 use super::accounting::{Ended, Event, Record, Traffic};
+use super::lifecycle::terminate;
 use super::network::Network;
 use super::secrets::{Address, Subscriber};
 use super::sessions::{Entry, Id, Identity, Lease};
 use super::{Action, Concentrator, End, Installed, Step};
 use crate::Invalid;
 use crate::discovery::is_session;
-use crate::discovery::message::{Line, padt};
+use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::{Grant, Handover, Session};
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
-use wire::pppoe::Stage;
 use wire::vlan::{Tag, Tci};
 
 /// Raised with every change of what is in a snapshot.
@@ -346,8 +346,7 @@ impl Concentrator {
         let cause = Ended::NotRestored(why);
         // A number in use is the session of the same number; it is not to be ended.
         if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
-            let payload = padt(number, cause.for_host().as_deref());
-            step.actions.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            step.actions.push(terminate(place, station, number, cause.for_host().as_deref()));
         }
         if let Some(saved) = saved {
             step.actions.push(Action::Account(Box::new(Record {
