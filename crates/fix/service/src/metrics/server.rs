@@ -1,8 +1,7 @@
 //! Serves one page over HTTP/1.1 (RFC 9112) to whoever requests it with GET or HEAD, over TCP or a Unix socket.
 //!
-//! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] bytes. The oldest makes room for
-//! the next. It knows
-//! nobody and answers everybody the same, so who may connect is a matter of the address.
+//! Bounded, whatever clients do: [`CLIENTS`] at a time, of which the oldest makes room for the next, each for [`TIME`], and requests of
+//! [`REQUEST`] bytes. It knows nobody and answers everybody the same, so who may connect is a matter of the address.
 
 use super::{Format, Page};
 use std::collections::VecDeque;
@@ -10,7 +9,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,33 +64,24 @@ impl Publisher {
     }
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Shared {
     page: Mutex<Arc<Page>>,
     is_over: AtomicBool,
     /// The connections of clients that have no answer yet, the oldest first.
-    clients: Mutex<VecDeque<(u64, Box<dyn Connection>)>>,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shared")
-    }
+    clients: Mutex<VecDeque<(u64, OwnedFd)>>,
 }
 
 impl Shared {
-    fn clients(&self) -> MutexGuard<'_, VecDeque<(u64, Box<dyn Connection>)>> {
+    fn clients(&self) -> MutexGuard<'_, VecDeque<(u64, OwnedFd)>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A client's connection.
-trait Connection: Read + Write + Send + 'static {
+trait Connection: Read + Write + AsFd + Send + 'static {
     fn limit(&self, left: Duration) -> io::Result<()>;
     fn finish(&self) -> io::Result<()>;
-    /// Ends it, whoever waits for it.
-    fn abort(&self);
-    fn another(&self) -> io::Result<Box<dyn Connection>>;
 }
 
 macro_rules! connection {
@@ -104,14 +94,6 @@ macro_rules! connection {
 
             fn finish(&self) -> io::Result<()> {
                 self.shutdown(Shutdown::Write)
-            }
-
-            fn abort(&self) {
-                let _ = self.shutdown(Shutdown::Both);
-            }
-
-            fn another(&self) -> io::Result<Box<dyn Connection>> {
-                Ok(Box::new(self.try_clone()?))
             }
         }
     };
@@ -281,16 +263,20 @@ fn listen<C: Connection>(shared: &Arc<Shared>, accept: impl Fn() -> io::Result<C
         if shared.is_over.load(Ordering::Acquire) {
             return;
         }
-        let Ok((another, client)) = client.and_then(|client| Ok((client.another()?, client))) else {
+        let Ok((own, client)) = client.and_then(|client| Ok((client.as_fd().try_clone_to_owned()?, client)))
+        else {
             // No descriptors, for example: not at full speed.
             thread::sleep(Duration::from_millis(50));
             continue;
         };
         let mut clients = shared.clients();
         while clients.len() >= CLIENTS {
-            clients.pop_front().into_iter().for_each(|(_, oldest)| oldest.abort());
+            if let Some((_, oldest)) = clients.pop_front() {
+                // One that is gone already needs no end.
+                let _ = rustix::net::shutdown(&oldest, rustix::net::Shutdown::Both);
+            }
         }
-        clients.push_back((number, another));
+        clients.push_back((number, own));
         drop(clients);
         let of_thread = shared.clone();
         let answer = move || {
