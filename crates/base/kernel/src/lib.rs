@@ -5,6 +5,7 @@
 //! * [`tun`], [`ethtool`], [`bpf`]: devices of this process, what drivers say, bpf(2).
 //! * [`perf`]: what CPUs execute, and tracepoints.
 //! * [`process`], [`netns`], [`cpu`]: who is alive, which network namespace, which CPUs and what they do; [`random`] numbers.
+//! * [`sysctl`]: settings of a network namespace.
 //! * [`mod@file`]: locks, private folders, files replaced as a whole, bounded reads.
 //!
 //! ```
@@ -31,4 +32,5 @@ pub mod perf;
 pub mod process;
 pub mod random;
 pub mod socket;
+pub mod sysctl;
 pub mod tun;

@@ -18,6 +18,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use keep::Timeouts;
 use kernel::netlink::netfilter::conntrack::{Keep, Update};
 use kernel::netlink::{self, Routes};
+use kernel::sysctl;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 use xdp::forward::Forwarding;
@@ -84,7 +85,7 @@ impl Engine {
             routes: Routes::open().map_err(|error| Error::asking("routes")(error.into()))?,
             keep,
             updates: Vec::new(),
-            selectors: Selectors::read().map_err(Error::asking("routes"))?,
+            selectors: Selectors::default(),
             overlays,
             flows: Flows::default(),
             next_hops: NextHops::with_places(next_hop_places(most)),
@@ -101,6 +102,7 @@ impl Engine {
             read_to: 0,
             counted: Counted::default(),
         };
+        engine.read_route_tos()?;
         engine.read_machine()?;
         engine.beat()?;
         engine.list()?;
@@ -108,6 +110,12 @@ impl Engine {
             engine.earlier = engine.listed.keys().copied().collect();
         }
         Ok(engine)
+    }
+
+    /// With very many routes this takes seconds: at the start, and after changes were lost.
+    fn read_route_tos(&mut self) -> Result<(), Error> {
+        self.selectors.set_route_tos(netlink::route_tos().map_err(Error::asking("routes"))?);
+        Ok(())
     }
 
     fn read_machine(&mut self) -> Result<(), Error> {
@@ -162,8 +170,7 @@ impl Engine {
 /// Whether events come of connections that began before anybody listened, too (`nf_ct_ecache_ext_add()` in
 /// net/netfilter/nf_conntrack_ecache.c, Linux 5.19).
 fn notifies_of_all() -> bool {
-    let text = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_events");
-    text.is_ok_and(|text| text.trim() == "1")
+    sysctl::net("netfilter/nf_conntrack_events") == Some(1)
 }
 
 /// Places for next hops: stations are far fewer than flows.

@@ -88,19 +88,18 @@ impl Resolver<'_> {
         let mut found = vec![None; connections.len()];
         for tos in self.selectors.tos() {
             let other = self.routed(connections, None, tos);
-            for (place, _) in other.iter().zip(routed).enumerate().filter(|(_, (other, one))| other != one) {
-                found[place] = Some(Obstacle::Tos);
-            }
+            let all = routed.iter().zip(&other).zip(&mut found);
+            all.filter(|((one, other), _)| one != other).for_each(|(_, found)| *found = Some(Obstacle::Tos));
         }
         for mark in self.selectors.marks() {
             let other = self.routed(connections, Some(mark), 0);
-            let both = connections.iter().zip(routed.iter().zip(&other)).zip(&mut found);
-            for ((connection, (one, other)), found) in both {
+            let all = connections.iter().zip(routed.iter().zip(&other)).zip(&mut found);
+            for ((connection, (one, other)), found) in all.filter(|((_, (one, other)), _)| one != other) {
                 // Who routes by marks saves them in connections: one that a rule knows is that of the packets.
                 let is_saved = connection.mark != 0 && self.selectors.has_mark(connection.mark);
                 let is_shown = self.has_address_of(connection, one, other)
                     || is_saved && !self.has_address_of(connection, other, one);
-                if one != other && !is_shown {
+                if !is_shown {
                     *found = Some(Obstacle::Mark);
                 }
             }

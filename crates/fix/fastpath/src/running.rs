@@ -11,6 +11,7 @@ use crate::topology::Topology;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::netlink::netfilter::conntrack::{ConnectionEvents, Keep};
 use kernel::netlink::{Change, Events, Link, PolicyEvents, link_by_name};
+use kernel::sysctl;
 use serde_json::{Value, json};
 use service::control::{ControlError, ControlHandler, Refused, Server};
 use service::event_loop::ready;
@@ -125,11 +126,7 @@ pub fn check(request: &Request, state: &StateDir) -> Result<Checked, Error> {
     found.find_lines(&topology);
     let has_line = found.all().iter().any(|port| port.is_line);
     let is_up = Instances::new(Kind::Fastpath, state.clone()).is_ok_and(|all| answers(&all));
-    let is_on = |setting: &str| {
-        std::fs::read_to_string(format!("/proc/sys/net/{setting}")).is_ok_and(|text| text.trim() != "0")
-    };
-    let forwards = is_on("ipv4/ip_forward") || is_on("ipv6/conf/all/forwarding");
-    Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards })
+    Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards: sysctl::forwards() })
 }
 
 /// Whether one is up: it answers, or lives and does not. One that was just killed still has its socket for a moment.

@@ -1,10 +1,10 @@
 //! By what packets are routed that conntrack does not show of a connection: marks, and TOS or traffic class.
 
-use kernel::netlink::{self, Refusal, Rule};
+use kernel::netlink::Rule;
 use std::collections::BTreeSet;
 
 /// The values that rules and routes name. What a rule says of some bits of a mark is tried with the others at 0.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Selectors {
     /// Marks, and which of their bits count.
     marks: BTreeSet<(u32, u32)>,
@@ -14,13 +14,9 @@ pub struct Selectors {
 }
 
 impl Selectors {
-    /// Those of the routes at this moment.
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not list routes.
-    pub fn read() -> Result<Selectors, Refusal> {
-        Ok(Selectors { routes_tos: netlink::route_tos()?, ..Selectors::default() })
+    /// Routes are now of these TOS.
+    pub fn set_route_tos(&mut self, tos: BTreeSet<u8>) {
+        self.routes_tos = tos;
     }
 
     /// Rules are now these.

@@ -4,6 +4,7 @@
 use crate::obstacle::Obstacle;
 use foldhash::{HashMap, HashSet};
 use kernel::netlink::{self, BridgeEntry, BridgePort, Link, Neighbour, Policy, Refusal};
+use kernel::sysctl::net_is_on;
 use std::net::IpAddr;
 use wire::ethernet::MacAddress;
 use xdp::forward::{Session, Tag};
@@ -81,7 +82,7 @@ impl Topology {
         let mut topology = Topology {
             links: links.into_iter().map(|link| (link.index, link)).collect(),
             policies: netlink::policies()?,
-            forwards_ipv6: is_on("all/forwarding"),
+            forwards_ipv6: net_is_on("ipv6/conf/all/forwarding"),
             sessions: sessions(&std::fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default()),
             ..Topology::default()
         };
@@ -89,7 +90,7 @@ impl Topology {
             topology.own.entry(address).or_default().push(interface);
         }
         if !topology.forwards_ipv6 {
-            let is_forced = |link: &&Link| is_on(&format!("{}/force_forwarding", link.name));
+            let is_forced = |link: &&Link| net_is_on(&format!("ipv6/conf/{}/force_forwarding", link.name));
             topology.forced_ipv6 = topology.links.values().filter(is_forced).map(|link| link.index).collect();
         }
         topology.find_overlays(overlays);
@@ -312,12 +313,6 @@ impl Topology {
         }
         Ok(())
     }
-}
-
-/// Whether a setting of IPv6 is other than 0.
-fn is_on(setting: &str) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{setting}"));
-    text.is_ok_and(|text| text.trim() != "0")
 }
 
 /// A way while it is followed. Tags are innermost first.

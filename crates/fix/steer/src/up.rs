@@ -12,6 +12,7 @@ use format::quoted;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::{self, CpuSet};
+use kernel::sysctl;
 use service::control::Lock;
 use service::journal::{Applied, Journal};
 use service::record::{self, ChangeLock, Live};
@@ -78,7 +79,7 @@ pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     })?;
     let program = found.program()?;
     let features = kernel::netlink::xdp_features(interface.as_str());
-    Ok((found, Known { online: online()?, features, program, forwards: forwards() }))
+    Ok((found, Known { online: online()?, features, program, forwards: sysctl::forwards() }))
 }
 
 /// CPUs that are online, at least one.
@@ -90,13 +91,6 @@ fn online() -> Result<Vec<u32>, Error> {
         ))
     })?;
     Ok(online.iter().collect())
-}
-
-/// Whether this network namespace forwards packets of either protocol.
-fn forwards() -> bool {
-    ["ipv4/ip_forward", "ipv6/conf/all/forwarding"].into_iter().any(|name| {
-        fs::read_to_string(format!("/proc/sys/net/{name}")).is_ok_and(|value| value.trim() != "0")
-    })
 }
 
 pub fn interfaces() -> Vec<String> {

@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::next_hops::{self, next_hop};
 use crate::obstacle::Obstacle;
 use crate::resolve::{Resolved, Side};
-use crate::selectors::Selectors;
 use kernel::netlink::Change;
 use std::net::IpAddr;
 
@@ -33,7 +32,7 @@ impl Engine {
                 }
             }
             Change::Lost => {
-                self.selectors = Selectors::read().map_err(Error::asking("routes"))?;
+                self.read_route_tos()?;
                 self.start_over()?;
             }
             Change::Address(_) | Change::Rule | Change::NextHop | Change::Setting => self.start_over()?,

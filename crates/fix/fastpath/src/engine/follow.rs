@@ -16,7 +16,7 @@ const WAITING: usize = 65_536;
 const SILENT: usize = 4096;
 
 impl Engine {
-    /// Lists what conntrack knows at this moment, after events were lost; [`Engine::work`] looks at it.
+    /// Lists what conntrack knows at this moment, at the start and after events were lost; [`Engine::work`] looks at it.
     ///
     /// # Errors
     ///

@@ -5,6 +5,7 @@ use crate::connection::{TCP, Tuple};
 use crate::error::Error;
 use kernel::netlink;
 use kernel::netlink::netfilter::conntrack::{self, Update};
+use kernel::sysctl;
 use std::time::{Duration, Instant};
 use xdp::forward::Key;
 
@@ -29,10 +30,8 @@ pub(super) struct Timeouts {
 impl Timeouts {
     /// Those of this network namespace.
     pub(super) fn read() -> Timeouts {
-        let read = |name: &str, usual| {
-            let text = std::fs::read_to_string(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
-            text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
-        };
+        let read =
+            |name: &str, usual| sysctl::net(&format!("netfilter/nf_conntrack_{name}")).unwrap_or(usual);
         Timeouts {
             tcp: read("tcp_timeout_established", 432_000),
             udp: read("udp_timeout_stream", 120),
