@@ -96,8 +96,7 @@ impl CollectArguments {
                 "wrote {name}, an issue ({size}): answer its questions, and read the rest before you post it"
             );
         }
-        let outputs = text.lines().filter(|line| line.starts_with("$ ")).count() as u64;
-        let outputs = format::plural(outputs, "output");
+        let outputs = outputs(text);
         format!(
             "wrote {name}, {outputs} ({size}): read it before you post it; `rxlane doctor --from {file}` judges it"
         )
@@ -153,6 +152,11 @@ impl CollectArguments {
                       rxlane collect --script | sh >bundle.txt";
         Err(crate::output::Lacks(reason.to_owned()).into())
     }
+}
+
+/// How many outputs a bundle has.
+fn outputs(bundle: &str) -> String {
+    format::plural(bundle.lines().filter(|line| line.starts_with("$ ")).count() as u64, "output")
 }
 
 /// Whatever the reader of the machine left in: a bundle is to be posted. Interface names made of addresses go, which

@@ -129,7 +129,6 @@ impl Command {
             Command::Collect(_)
                 | Command::Doctor(_)
                 | Command::Explain(_)
-                | Command::Fastpath(_)
                 | Command::Steer(_)
                 | Command::Top(_)
         );

@@ -1,8 +1,8 @@
 //! An issue in Markdown, as trackers take it: what only a person knows, what the doctor says, and the bundle.
 
+use super::outputs;
 use crate::render::prose::worded;
 use doctor::Case;
-use format::plural;
 use host::text::Reader;
 
 /// Characters that GitHub takes of an issue.
@@ -37,7 +37,6 @@ pub fn issue(bundle: &str) -> anyhow::Result<String> {
         let of = finding.interface.as_ref().map(|interface| format!(" of {interface}")).unwrap_or_default();
         text.push_str(&format!("- `{}`{of}, {}\n", finding.id, finding.severity.name()));
     }
-    let outputs = bundle.lines().filter(|line| line.starts_with("$ ")).count() as u64;
     let fence = fence(bundle);
     text.push_str(&format!(
         "
@@ -49,7 +48,7 @@ pub fn issue(bundle: &str) -> anyhow::Result<String> {
 
 </details>
 ",
-        plural(outputs, "output")
+        outputs(bundle)
     ));
     Ok(text)
 }
