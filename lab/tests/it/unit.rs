@@ -67,6 +67,11 @@ impl Unit<'_> {
         said.expect("a property").trim().to_owned()
     }
 
+    /// How often it was restarted since somebody started it.
+    fn restarts(&self) -> u32 {
+        self.property("NRestarts").parse().expect("a number")
+    }
+
     fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let start = Instant::now();
         while !is_so() {
