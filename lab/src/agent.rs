@@ -137,7 +137,7 @@ impl Output {
 }
 
 /// How long a command may take if nobody says otherwise.
-pub const TIMEOUT: Duration = Duration::from_secs(180);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {

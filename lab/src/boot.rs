@@ -96,7 +96,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// It cannot be started, or three times has not answered within three minutes; the message has the end of its
+    /// It cannot be started, or three times has not answered within five minutes; the message has the end of its
     /// console.
     pub fn boot(&self, spec: &Spec) -> Result<Guest> {
         let mut attempt = 1;

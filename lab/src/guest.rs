@@ -19,9 +19,9 @@ use tempfile::TempDir;
 use wire::ethernet::MacAddress;
 
 /// A boot takes some eight seconds of an idle machine, half a minute of one that is busy.
-const BOOT: Duration = Duration::from_secs(180);
+const BOOT: Duration = Duration::from_secs(300);
 /// How much longer than a command an answer may take.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(120);
 /// Lines of the console that an error quotes.
 const QUOTED: usize = 15;
 

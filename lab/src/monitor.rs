@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Name of the socket at which QEMU listens, in the folder of the guest.
 pub(crate) const SOCKET: &str = "monitor";
 /// How long QEMU may take to answer: it does when no virtual CPU is in the middle of something.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// Has QEMU carry out a command without arguments.
 ///

@@ -1,5 +1,6 @@
 //! The harness itself: what goes in comes out, and nothing outlives whoever started it.
 
+use crate::LONG;
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
 use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,8 +8,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const LONG: Duration = Duration::from_secs(30);
 
 /// Whether the process is there and no zombie.
 fn is_alive(pid: u32) -> bool {

@@ -39,7 +39,7 @@ const FLOWS: u32 = 2000;
 const RATE: u32 = 4000;
 const SEED: u64 = 7;
 /// How long is waited for what has to come. A guest that shares two CPUs with ten others takes half a minute to load a program.
-const LONG: Duration = Duration::from_secs(170);
+const LONG: Duration = Duration::from_secs(290);
 
 static NEWER: Pool = Pool::of(2);
 static OLDER: Pool = Pool::of(1);

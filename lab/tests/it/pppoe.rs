@@ -136,7 +136,7 @@ fn ping_from(guest: &Guest, namespace: &str, size: u32, far: &str) {
 /// Waits, three minutes at most, until so many lines of a file of the guest have the text.
 fn await_lines(guest: &Guest, file: &str, text: &str, times: u32) -> anyhow::Result<()> {
     let until = format!("[ \"$(grep -c \"{text}\" {file})\" -ge {times} ]");
-    guest.sh(&format!("timeout 170 sh -c 'until {until}; do sleep 0.1; done'")).map(drop)
+    guest.sh(&format!("timeout 290 sh -c 'until {until}; do sleep 0.1; done'")).map(drop)
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_session_with_pppoe_server_carries_both_protocols() {
         assert_eq!(status["dns"][0], "198.51.100.53");
         ping(&guest, 1464, "198.51.100.1");
         home.guest
-            .sh("timeout 170 sh -c 'until ip -n home addr show dev ppp0 | grep -q fe80; do sleep 0.1; done'")
+            .sh("timeout 290 sh -c 'until ip -n home addr show dev ppp0 | grep -q fe80; do sleep 0.1; done'")
             .expect("IPv6");
         let far = home.status()["peer6"].as_str().expect("IPv6").to_owned();
         ping(&guest, 1444, &format!("{far}%ppp0"));

@@ -42,7 +42,7 @@ impl Wire {
         ))?;
         for (namespace, interface) in [("own", own), ("peer", peer)] {
             let has = format!("until [ $(cat /sys/class/net/{interface}/carrier) = 1 ]; do sleep 0.05; done");
-            guest.sh(&format!("ip netns exec {namespace} timeout 170 sh -c '{has}'"))?;
+            guest.sh(&format!("ip netns exec {namespace} timeout 290 sh -c '{has}'"))?;
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl<'a> Line<'a> {
         };
         let top = self.devices.last().map_or("", String::as_str);
         let script = [has("own", peer, LINK), has("peer", own, top)].join("; ");
-        let waited = self.guest.sh(&format!("timeout 170 sh -c '{script}'"));
+        let waited = self.guest.sh(&format!("timeout 290 sh -c '{script}'"));
         waited.map(drop).with_context(|| {
             let now = self.guest.sh("ip -n own addr; ip -n own -6 route").unwrap_or_default();
             format!("{self}: no route to the other end: {now}")

@@ -55,7 +55,7 @@ impl Subscriber<'_> {
     pub fn await_prefix(&self, delegator: &Delegator<'_>, log: impl Fn() -> String) -> String {
         let (guest, ip) = (self.guest, self.ip);
         let script = format!(
-            "timeout 170 sh -c 'until {ip} -6 addr show dev lan0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
+            "timeout 290 sh -c 'until {ip} -6 addr show dev lan0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
              {ip} -6 -o addr show dev lan0 scope global | sed -n 's|.* inet6 \\({DELEGATED}[^/]*\\)/64.*|\\1|p'"
         );
         let address =
@@ -69,7 +69,7 @@ impl Subscriber<'_> {
 /// A script that waits until an address answers to a namespace.
 pub fn reach(namespace: &str, address: &str) -> String {
     let ping = format!("ip netns exec {namespace} busybox ping -6 -q -c 1 -W 5 {address}");
-    format!("timeout 170 sh -c 'until {ping}; do sleep 0.5; done'")
+    format!("timeout 290 sh -c 'until {ping}; do sleep 0.5; done'")
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() 
         subscriber.assert_left_alone(&before, log);
         // A station of the network behind has an address, and reaches the operator.
         let station = format!(
-            "timeout 170 sh -c 'until ip -n host -6 addr show dev eth0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
+            "timeout 290 sh -c 'until ip -n host -6 addr show dev eth0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
              {}",
             reach("host", OPERATOR)
         );

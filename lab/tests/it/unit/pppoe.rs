@@ -106,13 +106,13 @@ fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
     assert_eq!(unit.property("ActiveState"), "activating");
     let wants = "/etc/systemd/system/multi-user.target.wants/rxlane-pppoe@wan.service";
     guest.sh(&format!("[ -L {wants} ]")).expect("started at boot");
-    assert!(starts_behind(guest, "network.target", 170), "the boot waits for a session");
+    assert!(starts_behind(guest, "network.target", 290), "the boot waits for a session");
     assert!(!starts_behind(guest, "network-online.target", 3), "there is no network yet");
 
     let provider = line.provider();
     unit.wait("active", || unit.property("ActiveState") == "active");
     assert_eq!(unit.property("StatusText"), "ppp0 is open");
-    assert!(starts_behind(guest, "network-online.target", 170), "the network is there");
+    assert!(starts_behind(guest, "network-online.target", 290), "the network is there");
     guest.sh("busybox ping -q -c 1 -W 10 198.51.100.1").expect("an answer");
 
     let killed = unit.property("MainPID");
@@ -129,11 +129,11 @@ fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
         ["ip", "netns", "exec", "isp", "tcpdump", "-i", "line0", "-c", "1", "-Q", "in", "-ln", &filter];
     let seen = guest.start(&words, "/tmp/padt").expect("it starts");
     guest
-        .sh("timeout 170 sh -c 'until grep -q listening /tmp/padt; do sleep 0.1; done'")
+        .sh("timeout 290 sh -c 'until grep -q listening /tmp/padt; do sleep 0.1; done'")
         .expect("it listens");
     line.stop();
     guest
-        .sh("timeout 170 sh -c 'until grep -q PADT /tmp/padt; do sleep 0.1; done'")
+        .sh("timeout 290 sh -c 'until grep -q PADT /tmp/padt; do sleep 0.1; done'")
         .unwrap_or_else(|error| panic!("no PADT: {error:#}"));
     let _ = guest.signal(seen, libc::SIGTERM, true);
     guest.sh(&format!("systemctl disable {NAME}; [ ! -e {wants} ]")).expect("not at boot any more");
