@@ -71,6 +71,7 @@ fn await_end(guest: &Guest, results: &[&str], expected: Option<&str>) {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn the_unit_is_a_link_survives_a_kill_and_goes_with_its_parent() {
     let Some((guest, _turn)) = guest() else { return };
     guest.sh("ip netns add far").expect("a namespace");
