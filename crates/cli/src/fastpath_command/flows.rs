@@ -36,24 +36,26 @@ impl FlowsArguments {
             writeln!(out, "No connection is in the fast path.")?;
             return Ok(Outcome::Success);
         }
-        let rows = flows.iter().map(|row| {
-            let away = match row.translated {
-                Some((source, destination)) if source == row.source => format!("to {destination}"),
-                Some((source, _)) => format!("as {source}"),
-                None => String::new(),
+        let rows = flows.iter().flat_map(|row| {
+            let way = format!("  {} > {}", row.ports.0, row.ports.1);
+            let way = match row.translated {
+                Some((source, destination)) if source == row.source => format!("{way}, to {destination}"),
+                Some((source, _)) => format!("{way}, as {source}"),
+                None => way,
             };
             [
-                row.protocol.clone(),
-                format!("{} > {}", row.source, row.destination),
-                away,
-                printable(&format!("{} > {}", row.ports.0, row.ports.1)),
-                thousands(row.packets.0 + row.packets.1),
-                size(row.bytes.0 + row.bytes.1),
-                row.idle.map_or_else(|| "never".to_owned(), duration),
+                vec![
+                    row.protocol.clone(),
+                    format!("{} > {}", row.source, row.destination),
+                    thousands(row.packets.0 + row.packets.1),
+                    size(row.bytes.0 + row.bytes.1),
+                    row.idle.map_or_else(|| "never".to_owned(), duration),
+                ],
+                vec![String::new(), printable(&way)],
             ]
         });
-        let head = ["", "connection", "translated", "ports", "packets", "bytes", "idle"];
-        out.table(&Table::new(4, head).rows(rows))?;
+        let head = ["", "connection, ports, translated", "packets", "bytes", "idle"];
+        out.table(&Table::new(2, head).rows(rows))?;
         if all > flows.len() as u64 {
             writeln!(out, "{} of {} connections.", flows.len(), thousands(all))?;
         }
