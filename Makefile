@@ -7,13 +7,14 @@ DESTDIR =
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
-.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist bench bench-peers peers-check deps install lab lab-prepare
+.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist packages bench bench-peers peers-check deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
 	@echo 'make test         run all tests (RXLANE_CAPTURES=FOLDER adds captures of your own)'
 	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make dist         static programs of several architectures, packed, in target/dist (ARCHITECTURES=x86_64 for one)'
+	@echo 'make packages     .deb and .rpm of what `make dist` made'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
 	@echo 'make nightly      what takes longer: fuzzing, licences, every experiment of the lab, other software, a clean clone'
@@ -112,6 +113,10 @@ lab: lab-prepare
 # Static programs, each started, the same bytes each time.
 dist:
 	packaging/dist
+
+# Of the programs of `make dist`.
+packages:
+	packaging/packages
 
 bench:
 	$(CARGO) run --release --quiet --locked --manifest-path peers/Cargo.toml -p bench-capture

@@ -17,6 +17,7 @@ mod harness;
 mod links;
 mod offline;
 mod oldest;
+mod package;
 mod pool;
 mod pppoe;
 mod receive;

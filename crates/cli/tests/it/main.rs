@@ -18,6 +18,7 @@ mod language;
 mod model;
 mod nics;
 mod own_captures;
+mod packaging;
 mod rss;
 mod run;
 mod steer;

@@ -1,9 +1,8 @@
 //! `rxlane steer` and `rxlane envelope` as far as they take neither privilege nor a device: usage, errors, what any process may know.
 
-use crate::run::{self, BINARY, Ended, Report};
+use crate::run::{self, Ended, Report};
 use serde_json::json;
 use std::process::Output;
-use testkit::{program, require};
 
 fn rxlane(arguments: &str) -> Output {
     run::rxlane().args(arguments.split(' ')).env("COLUMNS", "80").output()
@@ -71,27 +70,4 @@ fn nothing_is_steered_and_has_no_envelope() {
     assert!(place["text"].as_str().is_some_and(|text| text.contains("loopback")), "{place}");
     let text = rxlane("steer check lo --seconds 0").text();
     assert!(!text.is_empty() && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-}
-
-#[test]
-fn the_units_are_such_that_systemd_takes() {
-    let Some(analyze) = require("systemd-analyze", program("systemd-analyze")) else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    for (template, unit) in [
-        ("rxlane-steer", include_str!("../../../../packaging/systemd/rxlane-steer@.service")),
-        ("rxlane-link", include_str!("../../../../packaging/systemd/rxlane-link@.service")),
-        ("rxlane-pppoe", include_str!("../../../../packaging/systemd/rxlane-pppoe@.service")),
-        ("rxlane-pppoe-serve", include_str!("../../../../packaging/systemd/rxlane-pppoe-serve@.service")),
-        ("rxlane-fastpath", include_str!("../../../../packaging/systemd/rxlane-fastpath.service")),
-        ("rxlane-exporter", include_str!("../../../../packaging/systemd/rxlane-exporter.service")),
-    ] {
-        // It is not installed where systemd looks, nor are its manual pages.
-        let unit = unit.replace("=rxlane ", &format!("={BINARY} "));
-        let unit = unit.replace("=-rxlane ", &format!("=-{BINARY} "));
-        let unit: Vec<&str> = unit.lines().filter(|line| !line.starts_with("Documentation=")).collect();
-        let path = folder.path().join(format!("{template}@wan0.service"));
-        std::fs::write(&path, unit.join("\n")).expect("a unit");
-        let verified = std::process::Command::new(&analyze).arg("verify").arg(&path).output();
-        verified.expect("it starts").omits("wan0.service");
-    }
 }

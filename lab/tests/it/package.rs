@@ -1,0 +1,60 @@
+//! The package for Debian, in a guest whose process 1 is systemd. `RXLANE_DEB` names it; `make dist packages` makes it.
+
+use crate::LONG;
+use crate::steer::{assert_nothing_left, status};
+use rxlane_lab::{First, Guest, Lab, Model, Nic, Series, Spec};
+use std::path::PathBuf;
+use testkit::{Missing, require};
+
+const PROGRAM: &str = "/usr/bin/rxlane";
+
+fn package() -> Option<PathBuf> {
+    let named = std::env::var_os("RXLANE_DEB").map(PathBuf::from);
+    let missing = || Missing("RXLANE_DEB names no package (make dist packages makes one)".to_owned());
+    require("package", named.filter(|path| path.is_file()).ok_or_else(missing))
+}
+
+/// Files of the system that have the name.
+fn files(guest: &Guest) -> String {
+    guest.sh("find /etc /usr /run /var -xdev -name '*rxlane*' | sort").expect("a list")
+}
+
+#[test]
+#[ignore = "make nightly"]
+fn the_package_answers_steers_and_is_removed_without_a_trace() {
+    let (Some(lab), Some(package)) = (Lab::require(), package()) else { return };
+    let nics = vec![Nic::new("wan", Model::Igb)];
+    let guest = lab.boot(&Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) }).expect("a guest");
+    let before = files(&guest);
+    let dpkg = |words: &str| {
+        let argv: Vec<&str> = ["dpkg"].into_iter().chain(words.split(' ')).collect();
+        let done = guest.run_with(&argv, &[], LONG).expect("it runs");
+        assert_eq!(done.status, 0, "{}{}", done.text(), done.errors());
+    };
+    dpkg(&format!("--install {}", package.display()));
+
+    let paste = include_bytes!("../../../crates/cli/src/demo/router.txt");
+    guest.write("/tmp/router.txt", paste).expect("a text");
+    let told = guest.run(&["rxlane", "doctor", "--from", "/tmp/router.txt"]).expect("it runs");
+    assert!(told.text().starts_with("Bottleneck: parse (the NIC's parser) of enp1s0"), "{}", told.text());
+    let live = guest.run(&["rxlane", "doctor", "--json"]).expect("it runs");
+    assert!(
+        live.text().contains("\"name\": \"wan\"") || live.text().contains("\"name\":\"wan\""),
+        "{}",
+        live.text()
+    );
+    guest.sh("test -s /usr/share/man/man1/rxlane-steer-up.1.gz").expect("a page of the manual");
+    guest
+        .sh("bash -c '. /usr/share/bash-completion/completions/rxlane; complete -p rxlane'")
+        .expect("completions");
+
+    guest.sh("ip link set wan promisc on up").expect("up");
+    guest.await_carrier("wan").expect("a carrier");
+    guest.write("/etc/rxlane/steer-wan.conf", b"OPTIONS=--seconds 0\n").expect("options");
+    guest.sh("systemctl enable --now rxlane-steer@wan").expect("enabled");
+    assert_eq!(status(&guest, PROGRAM, "wan")["mode"], "native");
+    let kept = guest.sh(&format!("cp {PROGRAM} /tmp/still && chmod 755 /tmp/still")).map(|_| "/tmp/still");
+    dpkg("--purge rxlane");
+    assert_nothing_left(&guest, kept.expect("a copy"), "wan");
+    assert_eq!(files(&guest), before);
+}
