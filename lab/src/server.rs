@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use rxlane_lab::agent::{Numbered, Octets, PORT, Reply, Request};
+use rxlane_lab::agent::{Numbered, Octets, PORT, Reply, Request, TIMEOUT};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -136,6 +136,8 @@ fn command(argv: &[String]) -> Result<Command> {
     let mut command = Command::new(program);
     command.args(arguments).process_group(0);
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
+    // systemctl gives up after 25 seconds, which an emulated systemd on a busy machine may take.
+    command.env("SYSTEMD_BUS_TIMEOUT", TIMEOUT.as_secs().to_string());
     Ok(command)
 }
 
