@@ -4,6 +4,7 @@
 //! An emulated machine's speed says little. What is looked at is that every cell is measured, and directions that hold anywhere.
 
 use crate::pool::{Pool, Taken};
+use crate::until;
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
 use serde_json::Value;
 use std::time::Duration;
@@ -178,14 +179,10 @@ fn forward_moderates_interrupts_and_gives_adapters_back() {
     let slow = [&words[..], &["--only", "moderation=100", "--seconds", "60"]].concat();
     let pid = guest.start(&[&[rxlane.as_str(), "bench"], &slow[..]].concat(), "/tmp/killed.output");
     let is_set = "n=$(ip netns list | grep -o \"[^ ]*-router\") && ip netns exec $n ethtool -c wan0 | grep -q \"rx-usecs:.100\"";
-    guest
-        .sh(&format!("timeout 290 sh -c 'until {is_set}; do sleep 0.1; done' 2>&1"))
-        .expect("the wanted moderation is in effect");
+    guest.sh(&format!("{} 2>&1", until(is_set))).expect("the wanted moderation is in effect");
     guest.signal(pid.expect("it starts"), libc::SIGKILL, true).expect("killed");
     let is_swept = "[ -z \"$(ls -d /run/rxlane-scene-* /run/netns/rxlane-scene-* 2>/dev/null)\" ]";
-    guest
-        .sh(&format!("timeout 290 sh -c 'until {is_swept}; do sleep 0.1; done' 2>&1"))
-        .expect("all is swept");
+    guest.sh(&format!("{} 2>&1", until(is_swept))).expect("all is swept");
     assert_eq!(state(&guest), before);
     // Whoever uses an adapter keeps it.
     guest.sh("ip link set dev wan0 up").expect("up");

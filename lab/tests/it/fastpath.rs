@@ -3,7 +3,7 @@
 
 use crate::pool::Taken;
 use crate::steer::rxlane;
-use crate::{LONG, RATE, newer};
+use crate::{LONG, RATE, newer, until};
 use anyhow::{Context, Result, ensure};
 use rxlane_lab::built::program;
 use serde_json::Value;
@@ -120,9 +120,10 @@ impl Router {
 
     /// Those of the adapters and of what stands on them, which gets its own later.
     fn await_carriers(&self) -> Result<()> {
-        self.sh("for nic in wan lan vlan35 outer inner; do timeout 50 sh -c \
-                 \"until [ \\\"\\$(cat /sys/class/net/$nic/carrier)\\\" = 1 ]; do sleep 0.1; done\"; done")
-            .map(drop)
+        for nic in ["wan", "lan", "vlan35", "outer", "inner"] {
+            self.sh(&until(&format!("[ \"$(cat /sys/class/net/{nic}/carrier)\" = 1 ]")))?;
+        }
+        Ok(())
     }
 
     /// A PPPoE session of the kernel in VLAN 35, over which the default routes lead; the process that has it.
@@ -132,7 +133,8 @@ impl Router {
             ["ip", "netns", "exec", "router", &agent, "session", "vlan35", &number, "02:00:00:00:00:01"];
         self.sh("rm -f /tmp/session")?;
         let pid = self.guest.start(&words, "/tmp/session")?;
-        self.sh("timeout 50 sh -c 'until [ -s /tmp/session ]; do sleep 0.1; done'; [ $(cat /tmp/session) = ppp0 ]; \
+        self.sh(&until("[ -s /tmp/session ]"))?;
+        self.sh("[ $(cat /tmp/session) = ppp0 ]; \
                  ip link set ppp0 mtu 1492 up; ip addr add 203.0.113.9 peer 203.0.113.1 dev ppp0; \
                  ip route add default dev ppp0; ip -6 route add default dev ppp0")?;
         Ok(pid)

@@ -42,6 +42,16 @@ const SEED: u64 = 7;
 /// How long is waited for what has to come. A guest that shares two CPUs with ten others takes half a minute to load a program.
 const LONG: Duration = Duration::from_secs(290);
 
+/// A shell command that gives a script, without single quotes, [`LONG`].
+fn limited(script: &str) -> String {
+    format!("timeout {} sh -c '{script}'", LONG.as_secs())
+}
+
+/// A shell command that waits until another succeeds, [`LONG`] at most. The pause is between two tries: it ends nothing.
+fn until(command: &str) -> String {
+    limited(&format!("until {command}; do sleep 0.1; done"))
+}
+
 static NEWER: Pool = Pool::of(2);
 static OLDER: Pool = Pool::of(1);
 static OLDEST: Pool = Pool::of(1);

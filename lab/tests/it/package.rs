@@ -40,8 +40,8 @@ fn the_package_answers_steers_and_is_removed_without_a_trace() {
 
     let paste = include_bytes!("../../../crates/cli/src/demo/router.txt");
     guest.write("/tmp/router.txt", paste).expect("a text");
-    let told = guest.run(&["rxlane", "doctor", "--from", "/tmp/router.txt"]).expect("it runs");
-    assert!(told.text().starts_with("Bottleneck: parse (the NIC's parser) of enp1s0"), "{}", told.text());
+    let report = guest.run(&["rxlane", "doctor", "--from", "/tmp/router.txt"]).expect("it runs");
+    assert!(report.text().starts_with("Bottleneck: parse (the NIC's parser) of enp1s0"), "{}", report.text());
     let live = guest.run(&["rxlane", "doctor", "--json"]).expect("it runs");
     assert!(
         live.text().contains("\"name\": \"wan\"") || live.text().contains("\"name\":\"wan\""),

@@ -12,6 +12,7 @@ pub mod subscriber;
 mod tagged;
 
 use crate::pool::{Pool, Taken};
+use crate::until;
 use provider::{Login, PASSWORD, Provider, USER};
 use rxlane_lab::{Guest, Lab, Series, Spec};
 use serde_json::Value;
@@ -133,10 +134,9 @@ fn ping_from(guest: &Guest, namespace: &str, size: u32, far: &str) {
         .unwrap_or_else(|error| panic!("{size} bytes from {namespace} to {far}: {error:#}"));
 }
 
-/// Waits, three minutes at most, until so many lines of a file of the guest have the text.
+/// Waits until so many lines of a file of the guest have the text.
 fn await_lines(guest: &Guest, file: &str, text: &str, times: u32) -> anyhow::Result<()> {
-    let until = format!("[ \"$(grep -c \"{text}\" {file})\" -ge {times} ]");
-    guest.sh(&format!("timeout 290 sh -c 'until {until}; do sleep 0.1; done'")).map(drop)
+    guest.sh(&until(&format!("[ \"$(grep -c \"{text}\" {file})\" -ge {times} ]"))).map(drop)
 }
 
 #[test]
@@ -182,9 +182,7 @@ fn a_session_with_pppoe_server_carries_both_protocols() {
         assert_eq!(status["mtu"], 1492);
         assert_eq!(status["dns"][0], "198.51.100.53");
         ping(&guest, 1464, "198.51.100.1");
-        home.guest
-            .sh("timeout 290 sh -c 'until ip -n home addr show dev ppp0 | grep -q fe80; do sleep 0.1; done'")
-            .expect("IPv6");
+        home.guest.sh(&until("ip -n home addr show dev ppp0 | grep -q fe80")).expect("IPv6");
         let far = home.status()["peer6"].as_str().expect("IPv6").to_owned();
         ping(&guest, 1444, &format!("{far}%ppp0"));
         assert_eq!(home.end(), Some(0));

@@ -1,4 +1,4 @@
-//! What is shipped beside the program: units of systemd, scripts, the package of OpenWrt.
+//! What is shipped with the program: units of systemd, scripts, the package of OpenWrt.
 
 use crate::run::{BINARY, Ended};
 use std::fs;
@@ -57,8 +57,8 @@ fn shellcheck_finds_nothing_in_the_scripts() {
             .args(scripts)
             .current_dir(packaging().join(".."));
         let output = command.output().expect("it starts");
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{told}");
+        let found = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{found}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! A line between two namespaces of a guest: at `own` a link of rxlane, at `peer` devices of the kernel.
 
 use super::offloads::Offloads;
+use crate::until;
 use anyhow::{Context, Result, ensure};
 use rxlane_lab::{Guest, Output};
 use serde_json::Value;
@@ -41,8 +42,8 @@ impl Wire {
              ip -n $n link set $i mtu {WIRE_MTU} up; done"
         ))?;
         for (namespace, interface) in [("own", own), ("peer", peer)] {
-            let has = format!("until [ $(cat /sys/class/net/{interface}/carrier) = 1 ]; do sleep 0.05; done");
-            guest.sh(&format!("ip netns exec {namespace} timeout 290 sh -c '{has}'"))?;
+            let has = until(&format!("[ $(cat /sys/class/net/{interface}/carrier) = 1 ]"));
+            guest.sh(&format!("ip netns exec {namespace} {has}"))?;
         }
         Ok(())
     }
@@ -149,13 +150,11 @@ impl<'a> Line<'a> {
     fn await_routes(&self) -> Result<()> {
         let [_, (own, peer)] = ADDRESSES;
         let has = |namespace, far, device| {
-            format!(
-                "until ip -n {namespace} route get {far} 2>&1 | grep -q \"dev {device} \"; do sleep 0.05; done"
-            )
+            until(&format!("ip -n {namespace} route get {far} 2>&1 | grep -q \"dev {device} \""))
         };
         let top = self.devices.last().map_or("", String::as_str);
         let script = [has("own", peer, LINK), has("peer", own, top)].join("; ");
-        let waited = self.guest.sh(&format!("timeout 290 sh -c '{script}'"));
+        let waited = self.guest.sh(&script);
         waited.map(drop).with_context(|| {
             let now = self.guest.sh("ip -n own addr; ip -n own -6 route").unwrap_or_default();
             format!("{self}: no route to the other end: {now}")

@@ -1,6 +1,7 @@
 //! What an operator has for IPv6 behind a session: Dibbler, a DHCPv6 server that delegates prefixes, and radvd, on the interface that
 //! pppd has for the subscriber, in the namespace `isp`.
 
+use crate::until;
 use anyhow::Result;
 use rxlane_lab::Guest;
 
@@ -27,10 +28,11 @@ impl<'a> Delegator<'a> {
         // Dibbler takes the other end's address for its own where an address has one.
         guest.sh(&format!(
             "rm -rf /var/lib/dibbler; mkdir -p /var/lib/dibbler; ip netns exec isp sysctl -qw net.ipv6.conf.all.forwarding=1; \
-             timeout 290 sh -c 'until ip -n isp -6 addr show dev ppp0 | grep -q fe80; do sleep 0.1; done'; \
+             {}; \
              set -- $(ip -n isp -6 -o addr show dev ppp0 scope link | sed 's/.* inet6 //'); \
              ip -n isp addr del $1 peer $3 dev ppp0; ip -n isp addr add $1/64 dev ppp0 nodad; \
-             ip -n isp addr add {OPERATOR}/64 dev ppp0 nodad; ip -n isp route replace 2001:db8:ff00::/40 dev ppp0"
+             ip -n isp addr add {OPERATOR}/64 dev ppp0 nodad; ip -n isp route replace 2001:db8:ff00::/40 dev ppp0",
+            until("ip -n isp -6 addr show dev ppp0 | grep -q fe80")
         ))?;
         let mut delegator = Delegator { guest, pids: Vec::new() };
         for (command, output, signal) in [

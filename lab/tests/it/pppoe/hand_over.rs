@@ -4,6 +4,7 @@
 use super::delegator::{DELEGATED, Delegator};
 use super::provider::{Login, Provider};
 use super::{Home, guest};
+use crate::until;
 use rxlane_lab::{Extra, Guest, Lab};
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/pppoe/connect.md");
@@ -54,9 +55,10 @@ impl Subscriber<'_> {
     /// Waits for an address of the delegated prefix in the network behind, and sees that packets find it.
     pub fn await_prefix(&self, delegator: &Delegator<'_>, log: impl Fn() -> String) -> String {
         let (guest, ip) = (self.guest, self.ip);
+        let is_there = format!("{ip} -6 addr show dev lan0 scope global -tentative | grep -q {DELEGATED}");
         let script = format!(
-            "timeout 290 sh -c 'until {ip} -6 addr show dev lan0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
-             {ip} -6 -o addr show dev lan0 scope global | sed -n 's|.* inet6 \\({DELEGATED}[^/]*\\)/64.*|\\1|p'"
+            "{}; {ip} -6 -o addr show dev lan0 scope global | sed -n 's|.* inet6 \\({DELEGATED}[^/]*\\)/64.*|\\1|p'",
+            until(&is_there)
         );
         let address =
             guest.sh(&script).unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", log(), delegator.log()));
@@ -68,8 +70,7 @@ impl Subscriber<'_> {
 
 /// A script that waits until an address answers to a namespace.
 pub fn reach(namespace: &str, address: &str) -> String {
-    let ping = format!("ip netns exec {namespace} busybox ping -6 -q -c 1 -W 5 {address}");
-    format!("timeout 290 sh -c 'until {ping}; do sleep 0.5; done'")
+    until(&format!("ip netns exec {namespace} busybox ping -6 -q -c 1 -W 5 {address}"))
 }
 
 #[test]

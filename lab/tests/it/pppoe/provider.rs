@@ -1,6 +1,7 @@
 //! The provider's end: `pppoe-server` of Debian in the namespace `isp`.
 
 use super::tagged::Tagged;
+use crate::limited;
 use anyhow::{Context, Result};
 use rxlane_lab::Guest;
 
@@ -83,9 +84,11 @@ impl<'a> Provider<'a> {
         let Some(pid) = self.pid.take() else { return Ok(()) };
         self.guest.signal(pid, signal, true)?;
         // rp-pppoe's program can wait for itself in its handler of SIGTERM (a lock of syslog(3)): SIGKILL after a while.
-        let ended = self.guest.sh("timeout 290 sh -c 'n=0; until [ -z \"$(ip netns pids isp)\" ]; do \
+        let ended = self.guest.sh(&limited(
+            "n=0; until [ -z \"$(ip netns pids isp)\" ]; do \
              [ $n -lt 100 ] && signal=TERM || signal=KILL; \
-             ip netns pids isp | xargs -r kill -$signal 2>/dev/null; n=$((n + 1)); sleep 0.1; done'");
+             ip netns pids isp | xargs -r kill -$signal 2>/dev/null; n=$((n + 1)); sleep 0.1; done",
+        ));
         ended.map(drop).with_context(|| format!("{}{}", remaining(self.guest), log(self.guest)))
     }
 }

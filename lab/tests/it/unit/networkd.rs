@@ -4,6 +4,7 @@ use super::guest;
 use super::pppoe::{Line, NAME};
 use crate::pppoe::delegator::{DELEGATED, Delegator, OPERATOR};
 use crate::pppoe::hand_over::{Subscriber, documented, network_behind, reach};
+use crate::until;
 use rxlane_lab::{Extra, Lab};
 
 #[test]
@@ -35,8 +36,8 @@ fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() 
         subscriber.assert_left_alone(&before, log);
         // A station of the network behind has an address, and reaches the operator.
         let station = format!(
-            "timeout 290 sh -c 'until ip -n host -6 addr show dev eth0 scope global -tentative | grep -q {DELEGATED}; do sleep 0.2; done'; \
-             {}",
+            "{}; {}",
+            until(&format!("ip -n host -6 addr show dev eth0 scope global -tentative | grep -q {DELEGATED}")),
             reach("host", OPERATOR)
         );
         guest.sh(&station).unwrap_or_else(|error| panic!("{error:#}\n{}", log()));

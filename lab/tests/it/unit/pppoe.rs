@@ -2,6 +2,7 @@
 
 use super::{INSTALLED, Unit, guest};
 use crate::pppoe::provider::{Login, PASSWORD, Provider, USER};
+use crate::until;
 use rxlane_lab::{Extra, Guest, Lab};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -128,13 +129,9 @@ fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
     let words =
         ["ip", "netns", "exec", "isp", "tcpdump", "-i", "line0", "-c", "1", "-Q", "in", "-ln", &filter];
     let seen = guest.start(&words, "/tmp/padt").expect("it starts");
-    guest
-        .sh("timeout 290 sh -c 'until grep -q listening /tmp/padt; do sleep 0.1; done'")
-        .expect("it listens");
+    guest.sh(&until("grep -q listening /tmp/padt")).expect("it listens");
     line.stop();
-    guest
-        .sh("timeout 290 sh -c 'until grep -q PADT /tmp/padt; do sleep 0.1; done'")
-        .unwrap_or_else(|error| panic!("no PADT: {error:#}"));
+    guest.sh(&until("grep -q PADT /tmp/padt")).unwrap_or_else(|error| panic!("no PADT: {error:#}"));
     let _ = guest.signal(seen, libc::SIGTERM, true);
     guest.sh(&format!("systemctl disable {NAME}; [ ! -e {wants} ]")).expect("not at boot any more");
     provider.stop().expect("stopped");
