@@ -16,7 +16,7 @@ help:
 	@echo 'make dist         static programs of several architectures, packed, in target/dist (ARCHITECTURES=x86_64 for one)'
 	@echo 'make packages     .deb and .rpm of what `make dist` made'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
-	@echo 'make check        everything that continuous integration runs'
+	@echo 'make check        what continuous integration runs, documentation, and whether fuzz targets and peers compile'
 	@echo 'make nightly      what takes longer: fuzzing, licences, every experiment of the lab, other software, a clean clone'
 	@echo 'make bpf          compile the eBPF programs (their objects are committed beside the source)'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
