@@ -37,6 +37,10 @@ fn guest() -> Option<(&'static Guest, Turn)> {
         for (name, text) in TEMPLATES {
             guest.write(&format!("/etc/systemd/system/{name}"), text.as_bytes()).expect("a unit");
         }
+        // What systemd waits for by itself is the time of a machine that is not emulated.
+        let patient = format!("[Service]\nTimeoutStartSec={0}\nTimeoutStopSec={0}\n", LONG.as_secs());
+        guest.sh("mkdir -p /etc/systemd/system/service.d").expect("a folder");
+        guest.write("/etc/systemd/system/service.d/patient.conf", patient.as_bytes()).expect("limits");
         link::bind(&guest);
         // A copy: the units have a /tmp and a /home of their own, and the checkout may be below either.
         guest
