@@ -1,7 +1,7 @@
 //! `rxlane exporter` in a network namespace.
 
 use crate::machine::{Machine, WAN, signal};
-use crate::run::Ended;
+use crate::run::{BINARY, Ended};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -59,6 +59,26 @@ fn metrics_are_written_once_and_served_with_what_is_steered() {
     exporter(&once).arg("-o").arg(&file).output().expect("it runs").ends(0);
     assert_eq!(families(&std::fs::read_to_string(&file).expect("written")), found);
     exporter(&once).args(["-o", "/nonexistent/metrics"]).output().expect("it runs").ends(2);
+
+    // The plugin says what the metrics do, in the words and codes of its guidelines.
+    let plugin = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/nagios/check_rxlane");
+    let check = |interface| {
+        machine.namespace.command(plugin).arg(interface).env("RXLANE", BINARY).output().expect("it runs")
+    };
+    let state = check(WAN);
+    let text = state.text();
+    let (said, values) = text.split_once(" |").expect("values");
+    let words =
+        [("OK", "healthy"), ("WARNING", "limited"), ("CRITICAL", "critical: "), ("UNKNOWN", "unknown")];
+    let (word, verdict) = words[usize::try_from(state.code()).expect("a code")];
+    assert!(said.starts_with(&format!("RXLANE {word} - ")) && said.contains(verdict), "{text}");
+    for value in values.split_whitespace() {
+        let (name, amount) = value.split_once('=').expect("a name");
+        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)), "{text}");
+        assert!(amount.trim_end_matches(['c', '%']).parse::<f64>().is_ok(), "{text}");
+    }
+    assert!(values.contains(" softnet_dropped=") && values.contains(" findings_critical="), "{text}");
+    check("nowhere").ends(3).says("RXLANE UNKNOWN - rxlane: ");
 
     let socket = folder.path().join("metrics.sock");
     for (option, address) in [("--listen", "127.0.0.1:9145"), ("--socket", socket.to_str().expect("a path"))]
