@@ -8,6 +8,7 @@ mod drain;
 mod options;
 mod password;
 mod prose;
+mod radius_file;
 mod serve;
 mod sessions;
 mod status;

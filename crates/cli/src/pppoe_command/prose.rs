@@ -1,8 +1,7 @@
 //! What happens to a concentrator, in sentences.
 
-use concentrator::{Event, Takeover, Uncarried};
-use format::Quotable;
-use format::quoted;
+use concentrator::{Event, RadiusEvent, Takeover, Uncarried};
+use format::{Quotable, plural, quoted};
 use link::running::Event as ParentEvent;
 use pppoe::concentrator::accounting::Record;
 
@@ -34,6 +33,7 @@ pub fn sentence(event: &Event) -> Option<String> {
         ),
         Event::Uncarried(what) => uncarried(what),
         Event::Takeover(what) => takeover(what),
+        Event::Radius(what) => radius(what),
     })
 }
 
@@ -71,6 +71,35 @@ fn uncarried(what: &Uncarried) -> String {
         Uncarried::Change(why) => why.to_string(),
         Uncarried::Prefix { prefix, station, why } => format!("{prefix} does not lead to {station}: {why}"),
         Uncarried::Route { network, why } => format!("no route to {network}: {why}"),
+    }
+}
+
+fn radius(what: &RadiusEvent) -> String {
+    let records = |records: usize| plural(records as u64, "record");
+    match what {
+        RadiusEvent::Unusable { server, why } => {
+            format!("an answer of the RADIUS server {server} counts for nothing: {why}")
+        }
+        RadiusEvent::Unread { user, attributes } => {
+            let numbers: Vec<String> = attributes.iter().map(u8::to_string).collect();
+            format!(
+                "what RADIUS grants {} has values that cannot be read, of attribute {}: the others hold",
+                Quotable(user),
+                numbers.join(", ")
+            )
+        }
+        RadiusEvent::Waiting { records: waiting } => {
+            format!(
+                "no RADIUS server takes records of accounting: {} and what follows wait in memory",
+                records(*waiting)
+            )
+        }
+        RadiusEvent::Taken { records: waiting } => {
+            format!("a RADIUS server takes records of accounting again: {} had waited", records(*waiting))
+        }
+        RadiusEvent::Lost { records } => {
+            format!("{} of accounting for RADIUS lost", plural(*records, "record"))
+        }
     }
 }
 

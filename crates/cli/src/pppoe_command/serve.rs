@@ -3,6 +3,7 @@
 use super::accounting::Accounts;
 use super::options::Auth;
 use super::prose;
+use super::radius_file;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, item, workers};
 use crate::arguments::address;
@@ -10,7 +11,7 @@ use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
 use concentrator::Error;
-use concentrator::{ConcentratorStatus, End, Event, Over, Prepared, Start, Unwritten};
+use concentrator::{ConcentratorStatus, End, Event, Over, Prepared, Server, Servers, Start, Unwritten};
 use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
@@ -57,6 +58,9 @@ pub struct ServeArguments {
     /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again, and SIGHUP with --daemon.
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
+    /// RADIUS servers that are asked who a subscriber is whom the secrets do not name, and that get records of accounting: a file in TOML.
+    #[arg(long, value_name = "FILE", conflicts_with = "anybody")]
+    radius: Option<PathBuf>,
     /// Accept subscribers without authentication.
     #[arg(long, conflicts_with_all = ["secrets", "auth"])]
     anybody: bool,
@@ -126,8 +130,8 @@ pub struct ServeArguments {
     /// Regular file to which a line of JSON is added when a session begins and when it ends.
     #[arg(long, value_name = "FILE")]
     accounting: Option<PathBuf>,
-    /// Seconds between further lines of each session.
-    #[arg(long, value_name = "SECONDS", requires = "accounting", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Seconds between further lines, and further records for RADIUS, of each session.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     interim: Option<u32>,
     /// Threads that move packets [default: one a CPU, at most 8].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -157,6 +161,7 @@ impl ServeArguments {
     pub fn run(mut self, out: &mut Output) -> CommandResult {
         // A process that stays goes to another folder, and reads them again there.
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
+        self.radius = self.radius.map(|file| std::path::absolute(&file).unwrap_or(file));
         let config = self.config()?;
         if self.dry_run {
             return self.plan(out, &config);
@@ -164,12 +169,13 @@ impl ServeArguments {
         // Where nobody may serve, it matters neither who does nor whether the secrets can be read.
         super::expect_privilege("serving")?;
         let secrets = self.subscribers().read()?;
+        let radius = self.servers()?;
         if self.daemon.is_caller() {
             self.daemon.expect_no_manager("the concentrator")?;
             return background::start(&[]);
         }
         let mut log = None;
-        let result = self.serve(out, config, secrets, &mut log);
+        let result = self.serve(out, config, (secrets, radius), &mut log);
         background::end(log, out, result)
     }
 
@@ -187,25 +193,48 @@ impl ServeArguments {
             false => plural(secrets.len() as u64, "subscriber"),
         };
         item(out, "subscribers", &subscribers)?;
+        if let Some(servers) = self.servers()? {
+            let list = |servers: &[Server]| {
+                servers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(", ")
+            };
+            item(out, "radius", &format!("asks {}", list(&servers.access)))?;
+            if !servers.accounting.is_empty() {
+                item(out, "accounting", &format!("records for {}", list(&servers.accounting)))?;
+            }
+        }
         let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
         let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
         item(out, "addresses", &format!("{local}{pools}"))?;
         if let Some(prefix) = config.prefixes {
             item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
         }
-        let means =
-            Means { name: &self.name, has_local: self.local.is_some(), has_pool: !self.pool.is_empty() };
+        let means = self.means();
         for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
             item(out, "note", &printable(&note))?;
         }
         Ok(Outcome::Success)
     }
 
+    fn means(&self) -> Means<'_> {
+        Means {
+            name: &self.name,
+            has_local: self.local.is_some(),
+            has_pool: !self.pool.is_empty(),
+            asks: self.radius.is_some(),
+        }
+    }
+
+    /// Whom to ask, and who gets records.
+    fn servers(&self) -> anyhow::Result<Option<Servers>> {
+        let read = |path: &PathBuf| radius_file::read(path, &self.name, !self.daemon.is_caller());
+        self.radius.as_ref().map(read).transpose()
+    }
+
     /// What says who may connect.
     fn subscribers(&self) -> SubscribersFile {
         SubscribersFile {
             path: self.secrets.clone(),
-            anybody: self.anybody,
+            anybody: self.anybody || self.radius.is_some(),
             server: self.name.clone(),
             own: self.local,
             // Of two processes the one that stays.
@@ -251,6 +280,10 @@ impl ServeArguments {
             OneMore::Replace => SameUser::Replace,
             OneMore::Refuse => SameUser::Refuse,
         };
+        config.asks = self.radius.is_some();
+        if self.interim.is_some() && self.accounting.is_none() && self.radius.is_none() {
+            bail!("--interim is for records: add --accounting FILE or --radius FILE");
+        }
         config.interim = self.interim.map(|seconds| Duration::from_secs(seconds.into()));
         config.check().map_err(|error| anyhow!("{error}"))?;
         Ok(config)
@@ -260,7 +293,7 @@ impl ServeArguments {
         &self,
         out: &mut Output,
         config: Config,
-        secrets: Secrets,
+        (secrets, radius): (Secrets, Option<Servers>),
         log: &mut Option<Log>,
     ) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
@@ -280,8 +313,7 @@ impl ServeArguments {
             ));
             return Ok(Outcome::Negative);
         }
-        let means =
-            Means { name: &self.name, has_local: self.local.is_some(), has_pool: !self.pool.is_empty() };
+        let means = self.means();
         let unserved = means.unserved(&secrets, self.anybody);
         let records_lost = Arc::new(AtomicU64::new(0));
         let start = Start {
@@ -292,6 +324,7 @@ impl ServeArguments {
             mss_clamp: self.mss_clamp,
             config,
             secrets,
+            radius,
             is_takeover: self.takeover,
             records_lost: Arc::clone(&records_lost),
         };

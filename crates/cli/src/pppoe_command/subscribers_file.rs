@@ -10,7 +10,7 @@ use service::memory;
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
@@ -25,12 +25,14 @@ pub struct Means<'a> {
     pub has_local: bool,
     /// Whether it has addresses for those that have none of their own.
     pub has_pool: bool,
+    /// Whether somebody else is asked who is not named.
+    pub asks: bool,
 }
 
 impl Means<'_> {
     /// Who gets nothing, or no IPv4 address, and why; `None`: everybody gets what they should.
     pub fn unserved(&self, secrets: &Secrets, anybody: bool) -> Option<String> {
-        let lacks = |subscriber: &Subscriber| match subscriber.address {
+        let lacks = |subscriber: &Subscriber| match subscriber.profile.address {
             Address::None => false,
             Address::Fixed(_) => !self.has_local,
             Address::Pool => !self.has_local || !self.has_pool,
@@ -39,7 +41,7 @@ impl Means<'_> {
         let count = secrets.iter().filter(|(_, subscriber)| lacks(subscriber)).count();
         let everybody =
             secrets.everybody().is_some_and(lacks) || anybody && !(self.has_local && self.has_pool);
-        let is_nobody = secrets.is_empty() && !anybody;
+        let is_nobody = secrets.is_empty() && !anybody && !self.asks;
         let mut said = Vec::new();
         if is_nobody {
             said.push("nobody can connect".to_owned());
@@ -65,7 +67,7 @@ impl Means<'_> {
 #[derive(Clone, Debug)]
 pub struct SubscribersFile {
     pub path: Option<PathBuf>,
-    /// Whether everybody is taken where there is none.
+    /// Whether there need be none: everybody is taken, or somebody else is asked.
     pub anybody: bool,
     /// Name of the concentrator, for the second column of pppd's form.
     pub server: String,
@@ -75,26 +77,33 @@ pub struct SubscribersFile {
     pub warns: bool,
 }
 
+/// All that is in a file with passwords; `warns` where others may read it.
+pub fn passwords(file: &Path, warns: bool) -> anyhow::Result<Vec<u8>> {
+    let named = || format!("cannot read {}", file.display());
+    let opened = Regular::open_trusted(file).with_context(named)?;
+    if opened.is_readable_by_others() && warns {
+        complain(&format!(
+            "others may read the passwords in {}: `chmod 600 {}`",
+            file.display(),
+            quoted(&file.to_string_lossy())
+        ));
+    }
+    opened.read(LARGEST).with_context(named)
+}
+
 impl SubscribersFile {
     pub fn read(&self) -> anyhow::Result<Secrets> {
         let Some(file) = &self.path else {
             if !self.anybody {
-                bail!("who may connect? `--secrets FILE` says it, `--anybody` takes everybody");
+                bail!(
+                    "who may connect? `--secrets FILE` says it, or `--radius FILE` whom to ask; `--anybody` takes everybody"
+                );
             }
             return Ok(Secrets::default());
         };
-        let named = || format!("cannot read {}", file.display());
-        let opened = Regular::open_trusted(file).with_context(named)?;
-        if opened.is_readable_by_others() && self.warns {
-            complain(&format!(
-                "others may read the passwords in {}: `chmod 600 {}`",
-                file.display(),
-                quoted(&file.to_string_lossy())
-            ));
-        }
-        let text = opened.read(LARGEST).with_context(named)?;
+        let text = passwords(file, self.warns)?;
         let memory = memory::expect(Secrets::memory(&text));
-        memory.map_err(|error| Lacks(format!("{}: {error}", named())))?;
+        memory.map_err(|error| Lacks(format!("cannot read {}: {error}", file.display())))?;
         let secrets = Secrets::parse(&text, self.server.as_bytes(), self.own);
         let secrets = secrets.map_err(|error| anyhow!("{}: {error}", file.display()))?;
         if secrets.is_empty() && self.warns {
@@ -139,7 +148,7 @@ mod tests {
     fn who_gets_nothing_is_told() {
         let unserved = |text: &[u8], has_local, has_pool| {
             let secrets = Secrets::parse(text, b"rxlane", None).expect("secrets");
-            Means { name: "rxlane", has_local, has_pool }.unserved(&secrets, false)
+            Means { name: "rxlane", has_local, has_pool, asks: false }.unserved(&secrets, false)
         };
         let both = b"alice * a *\nbob * b 192.0.2.7\n";
         assert_eq!(unserved(both, true, true), None);
@@ -156,7 +165,7 @@ mod tests {
             said(b"alice other a *\n", true),
             "0 subscribers; nobody can connect; 1 line is for another server than rxlane (--name)"
         );
-        let anybody = Means { name: "rxlane", has_local: true, has_pool: false };
+        let anybody = Means { name: "rxlane", has_local: true, has_pool: false, asks: false };
         let said = anybody.unserved(&Secrets::default(), true).expect("somebody");
         assert_eq!(said, "0 subscribers; who is not named has no IPv4 address, since there is no --pool");
     }

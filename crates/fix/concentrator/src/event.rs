@@ -1,6 +1,7 @@
 //! What happens while a concentrator begins and serves: facts, which whoever runs it words.
 
 use crate::error::Error;
+use crate::radius::RadiusEvent;
 use crate::serving::Withheld;
 use crate::subscribers::Refusal;
 use kernel::netlink;
@@ -44,6 +45,7 @@ pub enum Event {
     },
     Uncarried(Uncarried),
     Takeover(Takeover),
+    Radius(RadiusEvent),
 }
 
 /// What the data path or the kernel does not take.

@@ -28,11 +28,13 @@
 
 mod error;
 mod event;
+mod radius;
 mod serving;
 pub mod subscribers;
 
 pub use error::Error;
 pub use event::{Event, Takeover, Uncarried};
+pub use radius::{RadiusEvent, Server, Servers};
 pub use serving::{
     ConcentratorStatus, Disconnected, End, Over, Prepared, Serving, Start, SubscriberStatus, Unwritten,
     Withheld,

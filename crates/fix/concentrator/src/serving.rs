@@ -10,6 +10,7 @@ mod status;
 
 use crate::error::Error;
 use crate::event::{Event, Takeover};
+use crate::radius::Servers;
 use crate::subscribers::{self, Subscribers};
 use handover::Successor;
 use kernel::netlink::{self, link_by_name};
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+pub(crate) use control::Control;
 pub use handover::Withheld;
 pub use prepared::Prepared;
 pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus, Unwritten};
@@ -51,6 +53,8 @@ pub struct Start {
     pub mss_clamp: bool,
     pub config: Config,
     pub secrets: Secrets,
+    /// Who says who a subscriber is that the secrets do not name, and who gets records.
+    pub radius: Option<Servers>,
     /// Whether it goes on with the sessions of the process that serves the interface now, if one does.
     pub is_takeover: bool,
     /// Records of accounting that no file took, which are counted by whoever writes them.
@@ -134,6 +138,7 @@ impl Serving {
 
     fn end(mut self, report: Report<'_>) -> Vec<UnixStream> {
         self.negotiator.act(report, Concentrator::shut_down);
+        self.negotiator.finish(true, report);
         // Who waits for the end may bring the same up again: all is removed before they hear of it.
         self.server.close()
     }
@@ -149,7 +154,10 @@ impl Serving {
         let released = successor.release(&counted);
         drop(sockets);
         let over = match released {
-            Ok(()) => Over::HandedOver,
+            Ok(()) => {
+                self.negotiator.finish(false, report);
+                Over::HandedOver
+            }
             Err(why) => {
                 let pid = successor.pid();
                 pid.into_iter().for_each(|pid| self.server.remove_with_own(pid));
@@ -173,6 +181,7 @@ impl Serving {
                     }
                 }
                 self.negotiator.act(report, Concentrator::shut_down);
+                self.negotiator.finish(true, report);
                 Over::Orphaned
             }
         };
@@ -200,6 +209,7 @@ impl Serving {
             if woken {
                 // How often it was woken does not matter: what is to be done is pending.
                 let _ = self.wakeup.read(&mut [0; 64]);
+                self.negotiator.control.events().iter().for_each(&mut *report);
                 match reread() {
                     Some(Ok(secrets)) => self.reload(secrets).iter().for_each(&mut *report),
                     Some(Err(text)) => report(&Event::SecretsUnread(text)),

@@ -251,6 +251,11 @@ impl Authenticator {
         if matches!(self.stage, Stage::Waiting) { Waiting::Claim } else { Waiting::Verdict }
     }
 
+    /// Whether the verdict on this claim is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
+        claim.serial == self.serial && matches!(self.stage, Stage::Claimed { .. })
+    }
+
     fn send_challenge(&mut self, concentrator: &Concentrator, step: &mut Step<'_>) {
         self.identifier = self.identifier.wrapping_add(1);
         self.challenge = draw(step.random);
@@ -338,7 +343,7 @@ impl Authenticator {
         } else {
             let (peer_challenge, response) =
                 ms_chap::parse_response_value(value).ok_or_else(|| short(ms_chap::RESPONSE_LENGTH))?;
-            Evidence::MsChapV2 { challenge, peer_challenge, response }
+            Evidence::MsChapV2 { identifier: packet.identifier, challenge, peer_challenge, response }
         };
         Ok(Some(self.claim(user, evidence, &[])))
     }

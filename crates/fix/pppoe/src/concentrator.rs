@@ -19,10 +19,11 @@
 //! # Deliberately not here
 //!
 //! Sockets, interfaces, files, and packets of users: crate `link`. Router Advertisements and DHCPv6 for the prefixes: a program
-//! of its own. RADIUS.
+//! of its own. RADIUS: who is asked in the place of the secrets ([`Action::Ask`]) is the caller's business.
 
 pub mod accounting;
 mod authentication;
+mod authority;
 mod config;
 mod lifecycle;
 mod login_throttle;
@@ -36,6 +37,7 @@ mod sessions;
 mod snapshot;
 
 pub use authentication::Refusal;
+pub use authority::{Granted, Question, Reply};
 pub use config::{Config, SameUser};
 pub use notice::Notice;
 pub use operator::{Listed, Reloaded, Target, Why};
@@ -86,6 +88,8 @@ pub enum Action {
         /// What stands behind the EtherType: PPPoE header and what follows, without padding.
         payload: Vec<u8>,
     },
+    /// Somebody else says who this subscriber is; [`Concentrator::answer`] takes what they say.
+    Ask(Box<Question>),
     /// The data path carries this session from now on; or this is what it carries of it from now on.
     Installed(Box<Installed>),
     /// The data path drops this session.

@@ -12,8 +12,7 @@ mod notice;
 mod refusal;
 
 pub use action::Action;
-pub(crate) use claim::Evidence;
-pub use claim::{Claim, Proof, Verdict};
+pub use claim::{Claim, Evidence, Proof, Verdict};
 pub use closed::{Closed, Demanded, NetworkFailure, Waiting};
 pub use config::{
     Concentrator, Config, Family, Grant, Host, Ipv4, Ipv6, Method, Phase, Role, RoundTrip, Timers,
@@ -72,6 +71,11 @@ impl Session {
     /// Reports that data was received from the peer, so that no echo is needed. It only moves the deadline away.
     pub(crate) fn heard(&mut self, now: Time) {
         self.machine.keepalive.heard(now);
+    }
+
+    /// Concentrator: whether the verdict on this claim is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
+        self.machine.awaits_verdict(claim)
     }
 
     /// Concentrator: answers [`Action::Authenticate`]. A verdict on a claim that is not pending any more does nothing.

@@ -2,6 +2,7 @@
 
 mod any_bytes;
 mod attacks;
+mod authority;
 mod client;
 mod flood;
 pub(crate) mod line;

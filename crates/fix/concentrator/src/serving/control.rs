@@ -3,6 +3,7 @@
 use super::carried::Carried;
 use super::handover;
 use super::status::{ConcentratorStatus, Disconnected, SCHEMA, counters, subscriber};
+use crate::event::Event;
 use kernel::netlink;
 use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
@@ -47,15 +48,17 @@ impl State {
 
 /// Answers what comes by the control socket.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(crate) struct Control {
     pub(super) state: Mutex<State>,
     pub(super) clock: Clock,
     /// The other end of what wakes the thread that serves.
     pub(super) wakeup: UnixStream,
     pub(super) losses: Losses,
     pub(super) records_lost: Arc<AtomicU64>,
-    pub(super) parent: String,
+    pub(crate) parent: String,
     pub(super) name: Mutex<String>,
+    /// What other threads have to report.
+    pub(super) events: Mutex<Vec<Event>>,
     pub(super) local: Option<Ipv4Addr>,
 }
 
@@ -66,6 +69,16 @@ impl Control {
 
     pub(super) fn step<R>(&self, with: impl FnOnce(&mut Concentrator, &mut Step<'_>) -> R) -> R {
         self.state().step(self.clock.now(), with)
+    }
+
+    /// The same, unless the sessions are being given to another process; whether it was done.
+    pub(crate) fn step_unless_offered(&self, with: impl FnOnce(&mut Concentrator, &mut Step<'_>)) -> bool {
+        let mut state = self.state();
+        let may = !state.is_offered;
+        if may {
+            state.step(self.clock.now(), with);
+        }
+        may
     }
 
     /// Name of the interface of the subscribers.
@@ -82,9 +95,20 @@ impl Control {
         self.wakeup.try_clone()
     }
 
-    fn wake(&self) {
+    /// Has the thread that serves do what is pending, and report.
+    pub(crate) fn wake(&self) {
         // It wakes anyway when it is full.
         let _ = (&self.wakeup).write(&[0]);
+    }
+
+    /// Has the thread that serves report this.
+    pub(crate) fn report(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.wake();
+    }
+
+    pub(super) fn events(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn status(&self, has_sessions: bool) -> ConcentratorStatus {

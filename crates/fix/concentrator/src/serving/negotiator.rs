@@ -5,6 +5,7 @@ use super::prepared::longest_behind;
 use super::{PORT, Report, status};
 use crate::error::Error;
 use crate::event::Event;
+use crate::radius::Radius;
 use link::pppoe::ControlSocket;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
 use pppoe::concentrator::{Action, Concentrator, Step};
@@ -18,6 +19,8 @@ use std::time::SystemTime;
 pub(super) struct Negotiator {
     pub(super) control: Arc<Control>,
     pub(super) socket: ControlSocket,
+    /// Who is asked in the place of the secrets, and gets records.
+    pub(super) radius: Option<Radius>,
 }
 
 impl Negotiator {
@@ -38,7 +41,9 @@ impl Negotiator {
                     }
                 }
                 Action::Removed(id) => state.carried.remove(id),
+                Action::Ask(question) => self.radius.iter().for_each(|radius| radius.ask(question.clone())),
                 Action::Account(record) => {
+                    self.radius.iter().for_each(|radius| radius.account(record.clone()));
                     if record.event == Recorded::Start {
                         report(&Event::Opened(record.clone()));
                     }
@@ -56,6 +61,14 @@ impl Negotiator {
         }
         drop(state);
         let _ = self.socket.flush();
+    }
+
+    /// Waits until records of accounting are where they belong, if somebody takes them. `is_over`: no other process goes on with the sessions.
+    pub(super) fn finish(&mut self, is_over: bool, report: Report<'_>) {
+        if let Some(radius) = self.radius.take() {
+            radius.finish(is_over);
+        }
+        self.control.events().iter().for_each(report);
     }
 
     /// Takes the frames that are there, of lines over a parent of this MTU.

@@ -17,6 +17,7 @@ use super::negotiator::Negotiator;
 use super::{ConcentratorStatus, Report, Serving, Start};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
+use crate::radius::Radius;
 use crate::subscribers::{self, Limits, Registry, Subscribers};
 use kernel::netlink::{self, Address, Link, link_local};
 use link::batch;
@@ -120,8 +121,11 @@ impl Prepared {
             records_lost: start.records_lost,
             parent: start.parent.clone(),
             name: Mutex::new(start.name.clone()),
+            events: Mutex::default(),
             local,
         });
+        let begin = |servers| Radius::start(servers, Arc::clone(&control), former.is_none());
+        let radius = start.radius.map(begin).transpose().map_err(Error::kernel("begin with RADIUS"))?;
         let again = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let server = match &former {
             Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&control), again)?,
@@ -130,7 +134,7 @@ impl Prepared {
         let serving = Serving {
             server,
             path,
-            negotiator: Negotiator { control, socket },
+            negotiator: Negotiator { control, socket, radius },
             stop,
             ask,
             wakeup,

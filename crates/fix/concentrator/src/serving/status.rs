@@ -221,6 +221,7 @@ mod tests {
             },
             address: None,
             prefix: None,
+            granted: None,
             uptime: Duration::from_millis(1500),
             traffic: Traffic::default(),
         };

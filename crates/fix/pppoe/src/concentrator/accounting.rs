@@ -1,6 +1,7 @@
 //! What is written down of each session: when it began, what it transferred, why it ended.
 
 use super::authentication::Refusal;
+use super::authority::Granted;
 use super::network::Network;
 use super::sessions::Identity;
 use crate::discovery::place::Place;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 use std::ops::Add;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
@@ -53,6 +55,9 @@ pub enum Ended {
     TakenOver { by: MacAddress, at: Place },
     #[error("disconnected by the operator")]
     Operator,
+    /// Session-Timeout.
+    #[error("the time that RADIUS granted is over")]
+    TimeUsed,
     #[error(
         "no network protocol came up in {} s: the host answers, but never agrees, or frames are lost",
         after.as_secs()
@@ -74,6 +79,7 @@ impl Ended {
             Ended::Host => "padt",
             Ended::TakenOver { .. } => "taken-over",
             Ended::Operator => "operator",
+            Ended::TimeUsed => "session-timeout",
             Ended::Unfinished { .. } => "unfinished",
             Ended::ShutDown => "shut-down",
             Ended::NotRestored(_) => "not-restored",
@@ -87,6 +93,7 @@ impl Ended {
             Ended::Refused(refusal) => refusal.for_host(),
             Ended::TakenOver { .. } => "the same user has connected from elsewhere",
             Ended::Operator => "disconnected by the operator",
+            Ended::TimeUsed => "the time of this session is over; connect again",
             Ended::Unfinished { .. } => "the session did not come up in time",
             Ended::ShutDown => "the concentrator is being shut down",
             Ended::NotRestored(why) => {
@@ -114,6 +121,8 @@ pub struct Record {
     pub address: Option<Ipv4Addr>,
     /// IPv6 prefix of the link.
     pub prefix: Option<Network>,
+    /// What somebody else granted, where they were asked.
+    pub granted: Option<Arc<Granted>>,
     /// Time since the first network protocol came up.
     pub uptime: Duration,
     /// What it transferred since then, in this process and in those before.

@@ -1,11 +1,12 @@
 //! Who a subscriber is, and what they get.
 
 use super::accounting::Ended;
+use super::authority::Granted;
 use super::config::SameUser;
 use super::network::Network;
-use super::secrets::{Address, Secrets, Subscriber};
+use super::secrets::{Address, Profile, Secrets, Subscriber};
 use super::sessions::{Lease, sessions};
-use super::{Concentrator, Notice, Step};
+use super::{Action, Concentrator, Notice, Question, Step};
 use crate::ipv6cp::draw_identifier;
 use crate::session::{Claim, Grant, Proof, Verdict};
 use std::net::Ipv4Addr;
@@ -44,6 +45,16 @@ pub enum Refusal {
     /// Neither protocol is for this user.
     #[error("there is neither an IPv4 address nor IPv6 for this user")]
     Nothing,
+    /// Whoever is asked in the place of the secrets says no, with these words for the subscriber.
+    #[error("RADIUS refuses the user{}", in_words(.0))]
+    Elsewhere(String),
+    /// Nobody answers, or what they say cannot be used: why.
+    #[error("{0}")]
+    NoAuthority(String),
+}
+
+fn in_words(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
 /// What a host hears with passwords that are not checked, whichever of its packets it is.
@@ -53,7 +64,10 @@ impl Refusal {
     /// What the host hears. Whether it was the name or the password is not for strangers.
     pub(super) const fn for_host(&self) -> &'static str {
         match self {
-            Refusal::Unknown | Refusal::Password { .. } => "unknown user or wrong password",
+            Refusal::Unknown | Refusal::Password { .. } | Refusal::Elsewhere(_) => {
+                "unknown user or wrong password"
+            }
+            Refusal::NoAuthority(_) => "nobody can be authenticated at the moment; try again later",
             Refusal::HeldOff { .. } => HELD_OFF,
             Refusal::OtherUser => "the user changed in mid-session; connect again",
             Refusal::Sessions(_) => "this user has as many sessions as allowed already",
@@ -66,10 +80,34 @@ impl Refusal {
 }
 
 impl Concentrator {
-    /// Says what comes of a claim.
-    pub(super) fn authenticate(&mut self, step: &mut Step<'_>, slot: u32, claim: &Claim) -> Verdict {
+    /// Says what comes of a claim; `None`: somebody else is asked, whose answer [`Concentrator::answer`] takes.
+    pub(super) fn authenticate(&mut self, step: &mut Step<'_>, slot: u32, claim: &Claim) -> Option<Verdict> {
         let secrets = self.secrets.clone();
-        match self.judge(step, slot, claim, &secrets) {
+        let is_elsewhere =
+            self.config.asks && claim.method().is_some() && secrets.named(claim.user()).is_none();
+        let judged = match is_elsewhere {
+            false => self.judge(step, slot, claim, &secrets),
+            true => match self.hold_off(step, slot, claim.user()) {
+                Ok(()) => {
+                    let identity = self.table.get(slot)?.identity.clone();
+                    step.actions.push(Action::Ask(Box::new(Question { identity, claim: claim.clone() })));
+                    return None;
+                }
+                Err(refusal) => Err(refusal),
+            },
+        };
+        Some(self.verdict(step, slot, claim, judged))
+    }
+
+    /// What the session hears, and the operator.
+    pub(super) fn verdict(
+        &mut self,
+        step: &mut Step<'_>,
+        slot: u32,
+        claim: &Claim,
+        judged: Result<(Grant, Proof), Refusal>,
+    ) -> Verdict {
+        match judged {
             Ok((grant, proof)) => Verdict::Accepted { grant, proof, message: Vec::new() },
             Err(refusal) => {
                 self.counters.refused += 1;
@@ -79,7 +117,10 @@ impl Concentrator {
                     entry.closing = Some(Ended::Refused(refusal.clone()));
                     let (place, station, user) =
                         (entry.identity.place, entry.identity.station, claim.user().to_vec());
-                    let is_wrong = matches!(refusal, Refusal::Unknown | Refusal::Password { .. });
+                    let is_wrong = matches!(
+                        refusal,
+                        Refusal::Unknown | Refusal::Password { .. } | Refusal::Elsewhere(_)
+                    );
                     let refused = Notice::Refused { place, station, user: user.clone(), refusal };
                     self.notice(step, refused);
                     // None was in force, or the claim had not been looked at: it begins with this one.
@@ -104,35 +145,72 @@ impl Concentrator {
         claim: &Claim,
         secrets: &Secrets,
     ) -> Result<(Grant, Proof), Refusal> {
-        let user = claim.user();
         let (subscriber, proof) = match claim.method() {
             None => prove(claim, secrets)?,
             Some(_) => self.prove_in_time(step, slot, claim, secrets)?,
         };
+        let grant = self.grant(step, slot, claim, subscriber.map(|subscriber| &subscriber.profile), None)?;
+        Ok((grant, proof))
+    }
+
+    /// Gives a session whose user is known now what it gets. `granted`: by whoever was asked.
+    pub(super) fn grant(
+        &mut self,
+        step: &mut Step<'_>,
+        slot: u32,
+        claim: &Claim,
+        profile: Option<&Profile>,
+        granted: Option<&Arc<Granted>>,
+    ) -> Result<Grant, Refusal> {
+        let user = claim.user();
         // LCP started anew in mid-session: what was given stays given.
         match self.table.get(slot).and_then(|entry| entry.identity.user.as_deref()) {
             Some(same) if same == user => {}
             Some(_) => return Err(Refusal::OtherUser),
             None => {
-                let most = subscriber.and_then(|subscriber| subscriber.sessions);
-                let one = subscriber.is_some_and(Subscriber::serves_one).then_some(1);
+                let most = profile.and_then(|profile| profile.sessions);
+                let one = profile.is_some_and(Profile::serves_one).then_some(1);
                 let most = most.or(one).unwrap_or(self.config.sessions_per_user);
                 if claim.method().is_some() {
                     self.make_room(step, slot, user, most)?;
                 }
-                let lease = self.lease(step, slot, user, subscriber)?;
+                let lease = self.lease(step, slot, user, profile)?;
                 self.table.set_user(slot, Arc::from(user));
                 if let Some(address) = lease.address {
                     self.table.set_address(slot, address);
                 }
                 if let Some(entry) = self.table.get_mut(slot) {
                     entry.lease = lease;
+                    entry.granted = granted.cloned();
                 }
             }
         }
         let lease = self.table.get(slot).map(|entry| entry.lease.clone()).unwrap_or_default();
         let ipv4 = self.config.local.zip(lease.address);
-        Ok((Grant { ipv4, dns: self.config.dns, ipv6: lease.identifiers }, proof))
+        Ok(Grant { ipv4, dns: self.config.dns, ipv6: lease.identifiers })
+    }
+
+    /// Sees that a claim may be looked at: there were not too many wrong ones before.
+    fn hold_off(&mut self, step: &Step<'_>, slot: u32, user: &[u8]) -> Result<(), Refusal> {
+        let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
+        let (place, station) = (entry.identity.place, entry.identity.station);
+        match self.throttle.wait(step.now, &place, station, user) {
+            Some(wait) => {
+                self.counters.held_off += 1;
+                Err(Refusal::HeldOff { wait })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers whether a claim was right.
+    pub(super) fn proved(&mut self, step: &Step<'_>, slot: u32, user: &[u8], is_right: bool) {
+        let Some(entry) = self.table.get(slot) else { return };
+        let (place, station) = (entry.identity.place, entry.identity.station);
+        match is_right {
+            true => self.throttle.succeeded(place, station, user),
+            false => self.throttle.failed(step.now, &place, station, user),
+        }
     }
 
     /// Compares a claim with the secret, unless there were too many wrong ones before.
@@ -143,17 +221,9 @@ impl Concentrator {
         claim: &Claim,
         secrets: &'s Secrets,
     ) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
-        let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
-        let (place, station, user) = (entry.identity.place, entry.identity.station, claim.user());
-        if let Some(wait) = self.throttle.wait(step.now, &place, station, user) {
-            self.counters.held_off += 1;
-            return Err(Refusal::HeldOff { wait });
-        }
+        self.hold_off(step, slot, claim.user())?;
         let proved = prove(claim, secrets);
-        match &proved {
-            Ok(_) => self.throttle.succeeded(place, station, user),
-            Err(_) => self.throttle.failed(step.now, &place, station, user),
-        }
+        self.proved(step, slot, claim.user(), proved.is_ok());
         proved
     }
 
@@ -180,19 +250,21 @@ impl Concentrator {
         step: &mut Step<'_>,
         slot: u32,
         user: &[u8],
-        subscriber: Option<&Subscriber>,
+        profile: Option<&Profile>,
     ) -> Result<Lease, Refusal> {
         let mut lease = Lease::default();
         if let Some(own) = self.config.identifier {
             lease.identifiers = Some((own, draw_identifier(own, step.random)));
         }
-        let configured = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        let configured = profile.map(|profile| profile.address).unwrap_or_default();
         lease.address = match configured {
             _ if self.config.local.is_none() => None,
             Address::None => None,
             Address::Pool if self.config.pool.is_empty() => None,
             Address::Fixed(address) => {
                 self.free(step, slot, user, address)?;
+                // One that the secrets do not keep back may be of the pool.
+                self.addresses.hold(address);
                 Some(address)
             }
             Address::Pool => Some(self.addresses.take(user).map_err(Refusal::NoAddress)?),
@@ -201,20 +273,24 @@ impl Concentrator {
             return Err(Refusal::Nothing);
         }
         if lease.identifiers.is_some() {
-            match self.prefix(user, subscriber) {
+            match self.prefix(user, profile) {
                 Ok(prefix) => lease.prefix = prefix,
                 Err(why) => self.notice(step, Notice::NoPrefix { user: user.to_vec(), why }),
             }
         }
-        lease.routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
+        lease.routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
         Ok(lease)
     }
 
     /// The prefix of a user's link: the own one, else one of the pool. `None`: there is neither.
-    fn prefix(&mut self, user: &[u8], subscriber: Option<&Subscriber>) -> Result<Option<Network>, Refusal> {
-        match (subscriber.and_then(|subscriber| subscriber.prefix), &mut self.prefixes) {
+    fn prefix(&mut self, user: &[u8], profile: Option<&Profile>) -> Result<Option<Network>, Refusal> {
+        match (profile.and_then(|profile| profile.prefix), &mut self.prefixes) {
             (Some(own), Some(pool)) if pool.is_lent(own) => Err(Refusal::PrefixInUse(own)),
-            (Some(own), _) => Ok(Some(own)),
+            (Some(own), Some(pool)) => {
+                pool.hold(own);
+                Ok(Some(own))
+            }
+            (Some(own), None) => Ok(Some(own)),
             (None, Some(pool)) => pool.take(user).map(Some).map_err(Refusal::NoAddress),
             (None, None) => Ok(None),
         }

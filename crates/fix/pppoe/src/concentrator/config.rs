@@ -25,6 +25,8 @@ pub struct Config {
     pub discovery: Discovery,
     /// What subscribers have to authenticate by, in order of preference. Empty: nobody has to.
     pub methods: Vec<Method>,
+    /// Whether somebody else is asked who a subscriber is that the secrets do not name ([`super::Action::Ask`]).
+    pub asks: bool,
     pub timers: Timers,
     /// The own IPv4 address, on the link to every subscriber. `None`: no IPv4.
     pub local: Option<Ipv4Addr>,
@@ -53,6 +55,7 @@ impl Config {
         Config {
             discovery: Discovery::new(name),
             methods: vec![Method::ChapMd5, Method::MsChapV2, Method::Pap],
+            asks: false,
             timers: Timers::DEFAULT,
             local: None,
             pool: Vec::new(),

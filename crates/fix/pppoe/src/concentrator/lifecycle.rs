@@ -117,7 +117,7 @@ impl Concentrator {
                     session::Action::Send(packet) => self.send(step, slot, &packet),
                     session::Action::Authenticate(claim) => {
                         let verdict = self.authenticate(step, slot, &claim);
-                        if let Some(entry) = self.table.get_mut(slot) {
+                        if let (Some(verdict), Some(entry)) = (verdict, self.table.get_mut(slot)) {
                             entry.session.authenticated(step.now, verdict, step.random, &mut actions);
                         }
                     }
@@ -166,8 +166,9 @@ impl Concentrator {
 
     /// Gives the data path what it carries of a session from now on.
     fn install(&mut self, step: &mut Step<'_>, slot: u32) {
-        let interim = self.config.interim.map(|every| step.now + every);
+        let configured = self.config.interim;
         let Some(entry) = self.table.get_mut(slot) else { return };
+        let interim = entry.interim_interval(configured).map(|every| step.now + every);
         if entry.session.ipv4().is_none() && entry.session.ipv6().is_none() {
             if std::mem::take(&mut entry.is_installed) {
                 // What was counted so far goes with the data path's entry.
@@ -180,6 +181,7 @@ impl Concentrator {
         step.actions.push(Action::Installed(Box::new(Installed::of(entry))));
         if entry.opened.is_none() {
             (entry.opened, entry.interim) = (Some(step.now), interim);
+            entry.limit_time(step.now);
             self.counters.opened += 1;
             self.account(step, slot, Event::Start);
         }
@@ -190,7 +192,7 @@ impl Concentrator {
     pub(super) fn arm(&mut self, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let setup = entry.is_half_open.then(|| entry.half_open_since + self.config.setup);
-        let next = [entry.session.deadline(), setup, entry.interim].into_iter().flatten().min();
+        let next = [entry.session.deadline(), setup, entry.interim, entry.ends].into_iter().flatten().min();
         let armed = self.table.timer(slot);
         if armed.is_none() || next.is_some_and(|next| armed.is_some_and(|armed| next < armed)) {
             self.table.set_timer(slot, next);
@@ -203,9 +205,13 @@ impl Concentrator {
             self.cut(step, slot, Ended::Unfinished { after: self.config.setup });
             return;
         }
+        if entry.ends.is_some_and(|ends| ends <= step.now) {
+            self.cut(step, slot, Ended::TimeUsed);
+            return;
+        }
         let is_due = entry.session.deadline().is_some_and(|due| due <= step.now);
         if entry.interim.is_some_and(|due| due <= step.now) {
-            entry.interim = self.config.interim.map(|every| step.now + every);
+            entry.interim = entry.interim_interval(self.config.interim).map(|every| step.now + every);
             self.account(step, slot, Event::Interim);
         }
         if is_due {
@@ -271,6 +277,7 @@ impl Concentrator {
             identity: entry.identity.clone(),
             address: entry.lease.address,
             prefix: entry.lease.prefix,
+            granted: entry.granted.clone(),
             uptime: entry.uptime(step.now).unwrap_or_default(),
             traffic: entry.traffic(step),
         };

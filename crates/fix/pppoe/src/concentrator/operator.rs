@@ -169,14 +169,15 @@ impl Concentrator {
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &HashMap<Network, &[u8]>) -> Option<Why> {
         let user = entry.identity.user.as_deref()?;
-        if self.config.methods.is_empty() {
+        // Whoever was asked for it is not asked again.
+        if self.config.methods.is_empty() || entry.granted.is_some() {
             return None;
         }
         let Some(now) = self.secrets.find(user) else { return Some(Why::Removed) };
         if old.find(user).is_some_and(|before| before.password != now.password) {
             return Some(Why::Password);
         }
-        let fixed = match now.address {
+        let fixed = match now.profile.address {
             Address::Fixed(address) => self.config.local.is_some() && entry.lease.address != Some(address),
             Address::Pool => false,
             Address::None => entry.lease.address.is_some(),

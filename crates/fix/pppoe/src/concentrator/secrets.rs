@@ -43,6 +43,7 @@ mod table_form;
 use super::network::Network;
 use crate::ipcp::is_usable;
 use format::{Quotable, plural};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -70,7 +71,7 @@ impl fmt::Debug for Password {
 }
 
 /// Which IPv4 address a subscriber gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Address {
     #[default]
     Pool,
@@ -84,18 +85,24 @@ pub enum Address {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     pub password: Password,
+    pub profile: Profile,
+    /// The line that says so, from 1.
+    pub line: usize,
+}
+
+/// What a subscriber gets, whoever says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
     /// The IPv4 address.
     pub address: Address,
     pub routes: Box<[Network]>,
     /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
     pub prefix: Option<Network>,
-    /// Most sessions at the same time; `None`: what holds for everybody, or one (`Subscriber::serves_one`).
+    /// Most sessions at the same time; `None`: what holds for everybody, or one (`Profile::serves_one`).
     pub sessions: Option<u32>,
-    /// The line that says so, from 1.
-    pub line: usize,
 }
 
-impl Subscriber {
+impl Profile {
     /// The address that it always gets.
     pub(crate) const fn fixed(&self) -> Option<Ipv4Addr> {
         match self.address {
@@ -113,12 +120,12 @@ impl Subscriber {
     pub(crate) fn serves_one(&self) -> bool {
         self.fixed_networks().next().is_some() || !self.routes.is_empty()
     }
+}
 
+impl Subscriber {
     /// Whether the same holds, on whatever line.
     fn is_as(&self, other: &Subscriber) -> bool {
-        let Subscriber { password, address, routes, prefix, sessions, line: _ } = self;
-        (password, address, routes, prefix, sessions)
-            == (&other.password, &other.address, &other.routes, &other.prefix, &other.sessions)
+        (&self.password, &self.profile) == (&other.password, &other.profile)
     }
 }
 
@@ -183,6 +190,11 @@ impl Secrets {
         self.named.get(user).or(self.anybody.as_deref())
     }
 
+    /// What holds for a user who is named.
+    pub(crate) fn named(&self, user: &[u8]) -> Option<&Subscriber> {
+        self.named.get(user)
+    }
+
     /// Number of named subscribers.
     pub fn len(&self) -> usize {
         self.named.len()
@@ -230,19 +242,20 @@ impl Secrets {
 
     /// Whose the fixed addresses and prefixes are.
     pub(crate) fn owners(&self) -> HashMap<Network, &[u8]> {
-        let networks =
-            |(user, subscriber): (_, &Subscriber)| subscriber.fixed_networks().map(move |one| (one, user));
+        let networks = |(user, subscriber): (_, &Subscriber)| {
+            subscriber.profile.fixed_networks().map(move |one| (one, user))
+        };
         self.iter().flat_map(networks).collect()
     }
 
     /// Addresses that belong to one subscriber each, in no order. No pool gives them to anybody else.
     pub fn fixed(&self) -> impl Iterator<Item = Ipv4Addr> {
-        self.named.values().chain(self.anybody.as_deref()).filter_map(Subscriber::fixed)
+        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.profile.fixed())
     }
 
     /// IPv6 prefixes that belong to one subscriber each, in no order.
     pub(crate) fn fixed_prefixes(&self) -> impl Iterator<Item = Network> {
-        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.prefix)
+        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.profile.prefix)
     }
 }
 
@@ -304,7 +317,7 @@ fn is_table_form(text: &[u8]) -> bool {
 }
 
 /// Sees that a subscriber's host can have an address; `own` is the concentrator's.
-fn station(address: Ipv4Addr, own: Option<Ipv4Addr>) -> Result<Ipv4Addr, String> {
+pub(super) fn station(address: Ipv4Addr, own: Option<Ipv4Addr>) -> Result<Ipv4Addr, String> {
     if own == Some(address) {
         return Err(not_own(address));
     }

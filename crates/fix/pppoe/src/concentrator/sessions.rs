@@ -4,6 +4,7 @@
 //! that there can be more sessions than numbers. No operation takes longer than the logarithm of the number of sessions.
 
 use super::accounting::{Ended, Traffic};
+use super::authority::Granted;
 use super::network::Network;
 use super::numbers::{self, Numbers};
 use crate::discovery::message::Line;
@@ -139,6 +140,10 @@ pub(super) struct Entry {
     pub(super) interim: Option<Time>,
     timer: Option<Time>,
     pub(super) lease: Lease,
+    /// What somebody else granted, where they were asked.
+    pub(super) granted: Option<Arc<Granted>>,
+    /// When the time that they granted is over.
+    pub(super) ends: Option<Time>,
     pub(super) is_installed: bool,
     /// How long it was open in processes before this one.
     pub(super) earlier: Duration,
@@ -160,6 +165,8 @@ impl Entry {
             interim: None,
             timer: None,
             lease: Lease::default(),
+            granted: None,
+            ends: None,
             is_installed: false,
             earlier: Duration::ZERO,
             before: Traffic::default(),
@@ -170,6 +177,17 @@ impl Entry {
     /// Time since the first network protocol came up, in whichever process; `None`: none has.
     pub(super) fn uptime(&self, now: Time) -> Option<Duration> {
         self.opened.map(|opened| now.saturating_sub(opened).saturating_add(self.earlier))
+    }
+
+    /// Between its interim records: what was granted, else what holds for everybody.
+    pub(super) fn interim_interval(&self, configured: Option<Duration>) -> Option<Duration> {
+        self.granted.as_ref().and_then(|granted| granted.interim).or(configured)
+    }
+
+    /// Ends it when the time that was granted is over, counted from when it opened, in whichever process.
+    pub(super) fn limit_time(&mut self, now: Time) {
+        let granted = self.granted.as_ref().and_then(|granted| granted.time);
+        self.ends = granted.map(|time| now + time.saturating_sub(self.earlier));
     }
 
     /// Longest IP packet to the host, bytes.

@@ -9,9 +9,10 @@
 //! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
 use super::accounting::{Ended, Event, Record, Traffic};
+use super::authority::Granted;
 use super::lifecycle::terminate;
 use super::network::Network;
-use super::secrets::{Address, Subscriber};
+use super::secrets::{Address, Profile};
 use super::sessions::{Entry, Id, Identity, Lease};
 use super::{Action, Concentrator, End, Installed, Step};
 use crate::Invalid;
@@ -29,7 +30,7 @@ use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
 
 /// Raised with every change of what is in a snapshot.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The sessions of a concentrator at one moment. It has users, addresses and magic numbers, but no passwords and no keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,6 +81,7 @@ struct Saved {
     prefix: Option<Network>,
     identifiers: Option<(u64, u64)>,
     accounting: u64,
+    granted: Option<Granted>,
     traffic: Traffic,
     ppp: Handover,
 }
@@ -136,6 +138,7 @@ impl Concentrator {
                     prefix: entry.lease.prefix,
                     identifiers: entry.lease.identifiers,
                     accounting: entry.identity.accounting,
+                    granted: entry.granted.as_deref().cloned(),
                     traffic: entry.traffic(step),
                     ppp,
                 }),
@@ -235,8 +238,10 @@ impl Concentrator {
         }
         let secrets = self.secrets.clone();
         let user = saved.user.as_deref().unwrap_or_default();
-        let subscriber = secrets.find(user);
-        if subscriber.is_none() && !self.config.methods.is_empty() {
+        let granted = saved.granted.clone().map(Arc::new);
+        let own = secrets.find(user).map(|subscriber| &subscriber.profile);
+        let profile = granted.as_ref().map(|granted| &granted.profile).or(own);
+        if profile.is_none() && !self.config.methods.is_empty() {
             return Err("the user is no subscriber any more".to_owned());
         }
         self.is_same_end(saved)?;
@@ -248,12 +253,14 @@ impl Concentrator {
         let config = self.session_config.clone();
         let session = Session::resume(config, &saved.ppp, &grant, step.now, step.random);
         let session = session.ok_or("the PPP state that was handed over makes no sense")?;
-        let lease = self.lease_again(user, subscriber, saved)?;
+        let lease = self.lease_again(user, profile, saved)?;
         let identity = Identity { user: None, ..saved.identity(self.table.no_slot(), place) };
         let mut entry = Entry::new(session, identity, saved.max_payload, step.now);
         entry.opened = Some(step.now);
         entry.earlier = saved.uptime;
-        entry.interim = self.config.interim.map(|every| step.now + every);
+        entry.granted = granted;
+        entry.limit_time(step.now);
+        entry.interim = entry.interim_interval(self.config.interim).map(|every| step.now + every);
         entry.is_installed = true;
         entry.before = saved.traffic;
         entry.lease = Lease { address: None, ..lease };
@@ -290,10 +297,10 @@ impl Concentrator {
     fn lease_again(
         &mut self,
         user: &[u8],
-        subscriber: Option<&Subscriber>,
+        profile: Option<&Profile>,
         saved: &Saved,
     ) -> Result<Lease, String> {
-        let configured = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        let configured = profile.map(|profile| profile.address).unwrap_or_default();
         let is = match configured {
             Address::Fixed(fixed) => self.config.local.map(|_| fixed),
             Address::Pool => saved.address,
@@ -306,9 +313,12 @@ impl Concentrator {
         if let Some(address) = saved.address {
             let is_free = self.table.of_address(address).is_none()
                 && (configured != Address::Pool || self.addresses.take_again(user, address));
+            if configured != Address::Pool {
+                self.addresses.hold(address);
+            }
             is_free.then_some(()).ok_or_else(|| format!("the address {address} is not free any more"))?;
         }
-        let fixed = subscriber.and_then(|subscriber| subscriber.prefix);
+        let fixed = profile.and_then(|profile| profile.prefix);
         let changed = |is| {
             let (was, is) = (or_none(saved.prefix), or_none(is));
             Err(format!("the IPv6 prefix of the user changed from {was} to {is}"))
@@ -327,7 +337,7 @@ impl Concentrator {
             self.addresses.release(address);
         }
         had?;
-        let routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
+        let routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
         Ok(Lease { address: saved.address, prefix: saved.prefix, identifiers: saved.identifiers, routes })
     }
 
@@ -354,6 +364,7 @@ impl Concentrator {
                 identity: identity.clone(),
                 address: saved.address,
                 prefix: saved.prefix,
+                granted: saved.granted.clone().map(Arc::new),
                 uptime: saved.uptime,
                 traffic: saved.traffic,
             })));

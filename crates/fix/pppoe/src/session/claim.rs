@@ -14,12 +14,17 @@ pub struct Claim {
     pub(crate) serial: u32,
 }
 
+/// What the peer showed, for whoever is asked in the place of a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Evidence {
+pub enum Evidence {
+    /// Nothing, since nobody has to.
     None,
+    /// The password itself.
     Pap { password: Vec<u8> },
+    /// Identifier and value of the challenge, and what the peer made of it (RFC 1994 section 4.1).
     ChapMd5 { identifier: u8, challenge: [u8; 16], response: [u8; 16] },
-    MsChapV2 { challenge: [u8; 16], peer_challenge: [u8; 16], response: [u8; 24] },
+    /// The same, with the peer's own challenge (RFC 2759 section 4).
+    MsChapV2 { identifier: u8, challenge: [u8; 16], peer_challenge: [u8; 16], response: [u8; 24] },
 }
 
 impl Claim {
@@ -48,7 +53,7 @@ impl Claim {
             Evidence::ChapMd5 { identifier, challenge, response } => {
                 bool::from(chap::md5_response(*identifier, secret, challenge).ct_eq(response))
             }
-            Evidence::MsChapV2 { challenge, peer_challenge, response } => {
+            Evidence::MsChapV2 { challenge, peer_challenge, response, .. } => {
                 let expected = ms_chap::nt_response(challenge, peer_challenge, &self.user, secret);
                 authenticator_response =
                     Some(ms_chap::authenticator_response(challenge, peer_challenge, &self.user, secret));
@@ -56,6 +61,21 @@ impl Claim {
             }
         };
         same.then_some(Proof { serial: self.serial, authenticator_response })
+    }
+
+    /// What the peer showed.
+    pub const fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// That somebody else has compared it with the secret. With MS-CHAPv2 `success` is what shows the peer that they know it (`S=` and 40
+    /// digits, RFC 2759 section 5). `None`: it is not there.
+    pub fn proof_elsewhere(&self, success: Option<&[u8]>) -> Option<Proof> {
+        let authenticator_response = match (&self.evidence, success) {
+            (Evidence::MsChapV2 { .. }, success) => Some(ms_chap::parse_success(success?)?.0),
+            _ => None,
+        };
+        Some(Proof { serial: self.serial, authenticator_response })
     }
 }
 
@@ -68,7 +88,7 @@ impl fmt::Debug for Claim {
     }
 }
 
-/// That a claim was compared with the right secret; only [`Claim::proof`] makes one. It carries what MS-CHAPv2 shows the
+/// That a claim was compared with the right secret; only [`Claim::proof`] and [`Claim::proof_elsewhere`] make one. It carries what MS-CHAPv2 shows the
 /// subscriber in return.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proof {

@@ -3,7 +3,7 @@
 
 use super::keepalive::{Due, Keepalive};
 use super::network::{Layer3, Network};
-use super::{Action, Closed, Config, Family, NetworkFailure, Notice, Phase, Role, Verdict};
+use super::{Action, Claim, Closed, Config, Family, NetworkFailure, Notice, Phase, Role, Verdict};
 use crate::Time;
 use crate::authentication::{Authenticator, Outcome, Peer};
 use crate::automaton::{Event, State};
@@ -372,6 +372,13 @@ impl Machine {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the verdict on this claim is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
+        !self.over
+            && self.phase == Phase::Auth
+            && matches!(&self.authentication, Some(Authentication::Authenticator(one)) if one.awaits_verdict(claim))
     }
 
     pub(crate) fn authenticated(&mut self, verdict: Verdict, step: &mut Step<'_>) {

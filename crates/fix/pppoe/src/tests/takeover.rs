@@ -104,10 +104,10 @@ fn what_cannot_go_on_is_told_and_accounted() {
 fn another_version_is_not_read() {
     let mut world = world();
     let snapshot = world.act(|concentrator, step| concentrator.snapshot(step));
-    let text = serde_json::to_string(&snapshot).unwrap().replace("\"version\":1", "\"version\":2");
+    let text = serde_json::to_string(&snapshot).unwrap().replace("\"version\":2", "\"version\":3");
     let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
     let error = world.act(|concentrator, step| concentrator.restore(step, snapshot, seconds(0))).unwrap_err();
-    assert!(error.to_string().contains("(form 2, expected 1)"), "{error}");
+    assert!(error.to_string().contains("(form 3, expected 2)"), "{error}");
 }
 
 #[test]

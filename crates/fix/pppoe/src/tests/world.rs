@@ -5,7 +5,7 @@ use super::{Seeded, line};
 use crate::client::{self, Client, Opened, Phase, Reconnect};
 use crate::concentrator::accounting::{Event, Record, Traffic};
 use crate::concentrator::secrets::Secrets;
-use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Step};
+use crate::concentrator::{Action, Concentrator, Config, End, Id, Installed, Question, Step};
 use crate::discovery::concentrator::Arrival;
 use crate::discovery::message::{Builder, Message};
 use crate::discovery::place::Place;
@@ -225,6 +225,8 @@ pub struct World {
     pub ends: Vec<End>,
     pub records: Vec<Record>,
     pub notices: Vec<String>,
+    /// What somebody else is asked.
+    pub questions: Vec<Question>,
     pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
 }
 
@@ -248,6 +250,7 @@ impl World {
             ends: Vec::new(),
             records: Vec::new(),
             notices: Vec::new(),
+            questions: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -305,6 +308,7 @@ impl World {
                     self.traffic.remove(&id);
                 }
                 Action::Account(record) => self.records.push(*record),
+                Action::Ask(question) => self.questions.push(*question),
                 Action::Ended(end) => {
                     let is_installed = self.installed.contains_key(&end.identity.id);
                     assert!(!is_installed, "{end:?} is over and still installed");

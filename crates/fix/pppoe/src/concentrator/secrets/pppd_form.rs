@@ -1,6 +1,6 @@
 //! Lines of client, server, password and addresses, as pppd reads them (`pap-secrets`, `chap-secrets`).
 
-use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, no_password, station};
+use super::{Address, Error, NO_USER, Password, Profile, Secrets, Subscriber, no_password, station};
 use format::{Quotable, plural};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -48,10 +48,7 @@ fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> 
     }
     Ok(Subscriber {
         password: Password::new(password),
-        address,
-        routes: Box::default(),
-        prefix: None,
-        sessions: None,
+        profile: Profile { address, ..Profile::default() },
         line,
     })
 }

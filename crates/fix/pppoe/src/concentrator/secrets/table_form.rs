@@ -2,7 +2,9 @@
 //!
 //! Every value is looked at here, never by a deserialiser: its messages quote what they found, and that may be a password.
 
-use super::{Address, Error, NO_USER, Password, Secrets, Subscriber, Table, no_password, not_own, station};
+use super::{
+    Address, Error, NO_USER, Password, Profile, Secrets, Subscriber, Table, no_password, not_own, station,
+};
 use crate::concentrator::network::Network;
 use format::Quotable;
 use std::collections::HashMap;
@@ -57,23 +59,17 @@ type Value<'a> = Spanned<DeValue<'a>>;
 impl Reader<'_> {
     fn subscriber(&mut self, line: usize, table: &DeTable<'_>) -> Result<(), Error> {
         let (mut user, mut password) = (None, None);
-        let mut subscriber = Subscriber {
-            password: Password::new(b""),
-            address: Address::Pool,
-            routes: Box::default(),
-            prefix: None,
-            sessions: None,
-            line,
-        };
+        let mut subscriber = Subscriber { password: Password::new(b""), profile: Profile::default(), line };
+        let profile = &mut subscriber.profile;
         for (key, value) in table {
             let at = (self.line_of)(key.span().start);
             let result = match &**key.get_ref() {
                 "user" => text("user", value).map(|text| user = Some((text, at))),
                 "password" => text("password", value).map(|text| password = Some((text, at))),
-                "address" => address(value, self.own).map(|address| subscriber.address = address),
-                "routes" => routes(value, self.own).map(|routes| subscriber.routes = routes),
-                "prefix" => prefix(value).map(|prefix| subscriber.prefix = Some(prefix)),
-                "sessions" => sessions(value).map(|sessions| subscriber.sessions = Some(sessions)),
+                "address" => address(value, self.own).map(|address| profile.address = address),
+                "routes" => routes(value, self.own).map(|routes| profile.routes = routes),
+                "prefix" => prefix(value).map(|prefix| profile.prefix = Some(prefix)),
+                "sessions" => sessions(value).map(|sessions| profile.sessions = Some(sessions)),
                 other => Err(unknown_key(other, KEYS)),
             };
             result.map_err(|mistake| Error::new(at, mistake))?;
@@ -87,7 +83,7 @@ impl Reader<'_> {
         if password.is_empty() {
             return Err(Error::new(password_line, no_password(user.as_bytes())));
         }
-        if subscriber.serves_one() && subscriber.sessions.is_some_and(|most| most > 1) {
+        if profile.serves_one() && profile.sessions.is_some_and(|most| most > 1) {
             let mistake =
                 wrong("sessions", "1, because address, routes and prefix serve one session at a time");
             return Err(Error::new(line, mistake));
@@ -99,7 +95,7 @@ impl Reader<'_> {
 
     /// Sees that no two subscribers have the same address, route or prefix.
     fn claim(&mut self, subscriber: &Subscriber) -> Result<(), Error> {
-        for network in subscriber.routes.iter().copied().chain(subscriber.fixed_networks()) {
+        for network in subscriber.profile.routes.iter().copied().chain(subscriber.profile.fixed_networks()) {
             if let Some(first) = self.taken.insert(network, subscriber.line) {
                 let mistake = format!("{network} belongs to the subscriber of line {first} already");
                 return Err(Error::new(subscriber.line, mistake));

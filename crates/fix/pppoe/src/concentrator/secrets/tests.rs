@@ -38,8 +38,8 @@ fn words_of_pppd() {
         ("halfquoted", ("pass wordx", Address::Pool, 9)),
         ("ends", ("here", Address::Pool, 10)),
     ] {
-        let Subscriber { address, line, .. } = *secrets.find(user.as_bytes()).unwrap();
-        assert_eq!((&*password(&secrets, user), address, line), expected, "{user}");
+        let Subscriber { profile, line, .. } = secrets.find(user.as_bytes()).unwrap();
+        assert_eq!((&*password(&secrets, user), profile.address, *line), expected, "{user}");
     }
     assert_eq!(secrets.find(b"nobody"), None);
 }
@@ -116,14 +116,17 @@ sessions = 0x10
     let secrets = pppd(text);
     assert_eq!(secrets.len(), 3);
     let alice = secrets.find(b"alice").unwrap();
-    assert_eq!((alice.address, alice.sessions, alice.line), (Address::Pool, None, 3));
+    assert_eq!((alice.profile.address, alice.profile.sessions, alice.line), (Address::Pool, None, 3));
     let bob = secrets.find(b"bob@example.net").unwrap();
     assert_eq!(bob.password.bytes(), b"battery \"staple");
-    assert_eq!(bob.address, Address::Fixed([192, 0, 2, 7].into()));
-    assert_eq!(*bob.routes, ["198.51.100.16/28", "2001:db8:b0b::/48"].map(|route| route.parse().unwrap()));
-    assert_eq!(bob.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
+    assert_eq!(bob.profile.address, Address::Fixed([192, 0, 2, 7].into()));
+    assert_eq!(
+        *bob.profile.routes,
+        ["198.51.100.16/28", "2001:db8:b0b::/48"].map(|route| route.parse().unwrap())
+    );
+    assert_eq!(bob.profile.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
     let six = secrets.find(b"six").unwrap();
-    assert_eq!((six.address, six.sessions), (Address::None, Some(16)));
+    assert_eq!((six.profile.address, six.profile.sessions), (Address::None, Some(16)));
     assert_eq!(secrets.fixed().collect::<Vec<_>>(), [Ipv4Addr::new(192, 0, 2, 7)]);
 }
 

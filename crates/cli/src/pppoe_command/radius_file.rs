@@ -1,0 +1,140 @@
+//! The file that says which RADIUS servers are asked, and which get records.
+
+use super::subscribers_file::passwords;
+use anyhow::{anyhow, bail};
+use concentrator::{Server, Servers};
+use radius::Secret;
+use radius::access::Nas;
+use radius::exchange::Patience;
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+use toml::Value;
+
+/// Ports (RFC 2865 section 3, RFC 2866 section 3).
+const AUTHENTICATION: u16 = 1812;
+const ACCOUNTING: u16 = 1813;
+/// Seconds that may be waited for anything.
+const MOST: f64 = 3600.0;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    identifier: Option<String>,
+    address: Option<IpAddr>,
+    timeout: Option<f64>,
+    tries: Option<u32>,
+    dead: Option<f64>,
+    #[serde(default)]
+    server: Vec<Table>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    address: IpAddr,
+    /// Of any type, so that no error quotes it.
+    secret: Value,
+    authentication: Option<u16>,
+    accounting: Option<u16>,
+}
+
+/// Reads it. `name` is the concentrator's. Errors: the file, the line, and what was expected there; none quotes a secret.
+pub fn read(path: &Path, name: &str, warns: bool) -> anyhow::Result<Servers> {
+    let text = passwords(path, warns)?;
+    let file = path.display();
+    let text = std::str::from_utf8(&text).map_err(|_| anyhow!("{file}: expected text in UTF-8"))?;
+    parse(text, name).map_err(|error| anyhow!("{file}: {error}"))
+}
+
+fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        anyhow!("line {}: {}", 1 + before.matches('\n').count(), error.message())
+    })?;
+    let seconds = |key: &str, given: Option<f64>, usual: Duration| match given {
+        None => Ok(usual),
+        Some(seconds) if (0.01..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Some(_) => bail!("{key}: expected seconds, 0.01 to {MOST}"),
+    };
+    let usual = Patience::DEFAULT;
+    let patience = Patience {
+        timeout: seconds("timeout", file.timeout, usual.timeout)?,
+        tries: file.tries.unwrap_or(usual.tries),
+        dead: seconds("dead", file.dead, usual.dead)?,
+    };
+    if !(1..=20).contains(&patience.tries) {
+        bail!("tries: expected 1 to 20");
+    }
+    if file.server.is_empty() {
+        bail!("there is no [[server]] with address and secret");
+    }
+    let (mut access, mut accounting) = (Vec::new(), Vec::new());
+    for Table { address, secret, authentication, accounting: records } in file.server {
+        let secret = match secret {
+            Value::String(secret) if !secret.is_empty() => Secret::new(secret),
+            _ => bail!("the secret of {address}: expected text in quotes, at least one character"),
+        };
+        let ports = [
+            (authentication.unwrap_or(AUTHENTICATION), &mut access),
+            (records.unwrap_or(ACCOUNTING), &mut accounting),
+        ];
+        for (port, servers) in ports {
+            if port != 0 {
+                servers.push(Server { address: SocketAddr::new(address, port), secret: secret.clone() });
+            }
+        }
+    }
+    let nas = Nas {
+        identifier: file.identifier.unwrap_or_else(|| name.to_owned()).into_bytes(),
+        address: file.address,
+    };
+    if nas.identifier.is_empty() || nas.identifier.len() > 253 {
+        bail!("identifier: expected 1 to 253 bytes");
+    }
+    Ok(Servers { nas, access, accounting, patience })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_read_in_their_order() {
+        let servers = parse(
+            "identifier = \"bras1\"\naddress = \"10.0.0.1\"\ntimeout = 0.5\n\
+             [[server]]\naddress = \"10.0.0.5\"\nsecret = \"one\"\n\
+             [[server]]\naddress = \"fd00::5\"\nsecret = \"two\"\nauthentication = 1645\naccounting = 0\n",
+            "rxlane",
+        )
+        .expect("servers");
+        let addresses =
+            |servers: &[Server]| servers.iter().map(|server| server.address.to_string()).collect::<Vec<_>>();
+        assert_eq!(addresses(&servers.access), ["10.0.0.5:1812", "[fd00::5]:1645"]);
+        assert_eq!(addresses(&servers.accounting), ["10.0.0.5:1813"]);
+        assert_eq!(servers.nas, Nas { identifier: b"bras1".to_vec(), address: Some([10, 0, 0, 1].into()) });
+        let usual = Patience::DEFAULT;
+        assert_eq!(servers.patience, Patience { timeout: Duration::from_millis(500), ..usual });
+        assert_eq!(
+            parse("[[server]]\naddress = \"::1\"\nsecret = \"x\"", "rxlane").expect("one").nas.identifier,
+            b"rxlane"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_no_secret_is_quoted() {
+        for (text, expected) in [
+            ("", "there is no [[server]]"),
+            ("timeout = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "timeout: expected seconds"),
+            ("tries = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "tries: expected 1 to 20"),
+            ("[[server]]\naddress = \"::1\"\n", "line 1: missing field `secret`"),
+            ("[[server]]\naddress = \"bras\"\nsecret = \"x\"", "line 2: invalid IP address syntax"),
+            ("[[server]]\naddress = \"::1\"\nsecret = 4711", "the secret of ::1: expected text in quotes"),
+            ("[[server]]\naddress = \"::1\"\nsecret = \"x\"\nport = 1", "line 4: unknown field `port`"),
+        ] {
+            let error = parse(text, "rxlane").expect_err(text).to_string();
+            assert!(error.starts_with(expected) && !error.contains("4711"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Subscribers and their accounts by a FreeRADIUS that the test starts.
+
+use super::line::{GATEWAY, Line};
+use crate::process::Process;
+use crate::run::{Ended, Report};
+use serde_json::json;
+use std::fs;
+use testkit::{program, require, wait_until};
+
+const SECRET: &str = "testing123 with blanks";
+
+/// Configuration of FreeRADIUS 3: two users, records of accounting into a file of its own.
+const SERVER: &str = "\
+prefix = /usr
+libdir = /usr/lib/freeradius
+logdir = FOLDER
+raddbdir = FOLDER
+pidfile = FOLDER/pid
+security {
+    allow_core_dumps = no
+}
+client all {
+    ipaddr = 0.0.0.0/0
+    secret = \"SECRET\"
+    require_message_authenticator = yes
+}
+modules {
+    pap {
+    }
+    chap {
+    }
+    mschap {
+    }
+    files {
+        filename = FOLDER/users
+    }
+    detail {
+        filename = FOLDER/detail
+        permissions = 0600
+    }
+}
+server default {
+    listen {
+        type = auth
+        ipaddr = 127.0.0.1
+        port = 1812
+    }
+    listen {
+        type = acct
+        ipaddr = 127.0.0.1
+        port = 1813
+    }
+    authorize {
+        files
+        chap
+        mschap
+        pap
+    }
+    authenticate {
+        Auth-Type PAP {
+            pap
+        }
+        Auth-Type CHAP {
+            chap
+        }
+        Auth-Type MS-CHAP {
+            mschap
+        }
+    }
+    # What FreeRADIUS from 3.2.5 on does by itself.
+    post-auth {
+        update reply {
+            &Message-Authenticator := 0x00
+        }
+        Post-Auth-Type REJECT {
+            update reply {
+                &Message-Authenticator := 0x00
+            }
+        }
+    }
+    accounting {
+        detail
+    }
+}
+";
+
+const USERS: &str = "\
+nemo Cleartext-Password := \"arctangent\"
+\tFramed-IP-Address = 10.99.0.9,
+\tFramed-Route = \"10.98.0.0/24 0.0.0.0 1\",
+\tFramed-IPv6-Prefix = fd00:99:0:9::/64,
+\tClass = \"gold\"
+
+brief Cleartext-Password := \"arctangent\"
+\tFramed-IP-Address = 255.255.255.254,
+\tSession-Timeout = 2
+";
+
+/// A server on the concentrator's loopback interface, and a file that names it behind one that nobody listens to.
+fn server(line: &Line) -> Option<Process> {
+    let freeradius = require("freeradius", program("freeradius"))?;
+    let folder = line.path("radius");
+    fs::create_dir(&folder).expect("a folder");
+    let place = folder.display().to_string();
+    let file = |name: &str, text: &str| {
+        fs::write(folder.join(name), text.replace("FOLDER", &place).replace("SECRET", SECRET))
+            .expect("written");
+    };
+    file("radiusd.conf", SERVER);
+    file("users", USERS);
+    file("dictionary", "$INCLUDE /usr/share/freeradius/dictionary\n");
+    let mut command = line.far.command(&freeradius);
+    let log = folder.join("log");
+    let server = Process::start(command.args(["-f", "-l", &log.display().to_string(), "-d", &place]));
+    wait_until("FreeRADIUS is ready", || {
+        fs::read_to_string(&log).is_ok_and(|text| text.contains("Ready to process requests"))
+    });
+    Some(server)
+}
+
+fn names(line: &Line, servers: &[&str]) -> String {
+    let tables: String = servers
+        .iter()
+        .map(|address| format!("[[server]]\naddress = \"{address}\"\nsecret = \"{SECRET}\"\n"))
+        .collect();
+    line.write("radius.toml", &format!("identifier = \"bras1\"\ntimeout = 0.3\ntries = 2\n{tables}"));
+    line.text("radius.toml")
+}
+
+/// What the server wrote of each record: `name = value` by line.
+fn records(line: &Line) -> Vec<String> {
+    let text = fs::read_to_string(line.path("radius").join("detail")).unwrap_or_default();
+    text.split("\n\n").filter(|record| record.contains("Acct-Status-Type")).map(str::to_owned).collect()
+}
+
+fn value<'r>(record: &'r str, name: &str) -> &'r str {
+    let line = record.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(" = "));
+    line.unwrap_or_else(|| panic!("{name}: {record}"))
+}
+
+#[test]
+fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
+    for method in ["pap", "chap", "ms-chap-v2"] {
+        let Some(line) = Line::new() else { return };
+        let Some(_server) = server(&line) else { return };
+        line.write("nemo", "arctangent\n");
+        // Nobody listens at the first one.
+        let file = names(&line, &["127.0.0.2", "127.0.0.1"]);
+        let serving = line.serve(&["--radius", &file, "--auth", method, "--interim", "1"]);
+        let client = line.connect("nemo", &[]);
+        assert_eq!(line.status("ppp0")["local"], "10.99.0.9");
+        line.ping(&line.near, GATEWAY, 1492);
+        let session = line.sessions()[0].clone();
+        session.has(json!({"user": "nemo", "peer": "10.99.0.9", "prefix": "fd00:99:0:9::/64"}));
+        let route = line.far.run("ip", &["route", "get", "10.98.0.7"]).expect("a route");
+        assert!(route.contains("dev pppoe0"), "{route}");
+        wait_until("interim records", || {
+            records(&line).iter().any(|record| value(record, "Acct-Status-Type") == "Interim-Update")
+        });
+        // A user of the secrets is not asked for.
+        let own = line.connect("alice", &["--ifname", "ppp1"]);
+        own.interrupted().ends(0);
+        client.interrupted().ends(0);
+        line.wait_for_sessions(0);
+        // A wrong password.
+        line.write("nemo", "tangent\n");
+        line.connect_in_vain("nemo", &[]).says("authentication failed");
+        serving.hear("RADIUS refuses the user", 1);
+        serving.interrupted().ends(0);
+
+        let records = records(&line);
+        let of = |status: &str| -> Vec<&String> {
+            records.iter().filter(|record| value(record, "Acct-Status-Type") == status).collect()
+        };
+        assert_eq!((of("Accounting-On").len(), of("Accounting-Off").len()), (1, 1), "{records:#?}");
+        let nemo = |record: &&&String| record.contains("User-Name = \"nemo\"");
+        let (start, stop) = (of("Start"), of("Stop"));
+        let (start, stop) =
+            (start.iter().find(nemo).expect("a start"), stop.iter().find(nemo).expect("a stop"));
+        assert_eq!(value(start, "Acct-Session-Id"), value(stop, "Acct-Session-Id"));
+        assert_eq!(value(stop, "Class"), "0x676f6c64");
+        assert_eq!(value(stop, "NAS-Identifier"), "\"bras1\"");
+        assert_eq!(value(stop, "Framed-IP-Address"), "10.99.0.9");
+        assert_eq!(value(stop, "Acct-Terminate-Cause"), "User-Request");
+        assert!(value(stop, "Acct-Input-Octets").parse::<u64>().expect("a number") >= 3 * 1492, "{stop}");
+        assert_eq!(value(stop, "Acct-Input-Gigawords"), "0");
+    }
+}
+
+#[test]
+fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
+    let Some(line) = Line::new() else { return };
+    let Some(first) = server(&line) else { return };
+    line.write("nemo", "arctangent\n");
+    let file = names(&line, &["127.0.0.1"]);
+    let serving = line.serve(&["--radius", &file]);
+    let client = line.connect("nemo", &[]);
+    wait_until("the start is recorded", || records(&line).iter().any(|record| record.contains("= Start")));
+    first.interrupted();
+    client.interrupted().ends(0);
+    line.wait_for_sessions(0);
+    serving.hear("no RADIUS server takes records of accounting", 1);
+    // Nobody can say who it is.
+    line.connect_in_vain("nemo", &[]);
+    serving.hear("no RADIUS server answers", 1);
+    fs::rename(line.path("radius"), line.path("earlier")).expect("moved");
+    let Some(_second) = server(&line) else { return };
+    wait_until("the stop is recorded", || records(&line).iter().any(|record| record.contains("= Stop")));
+    serving.hear("a RADIUS server takes records of accounting again", 1);
+    serving.interrupted().ends(0);
+    let stops = records(&line).iter().filter(|record| record.contains("= Stop")).count();
+    assert_eq!(stops, 1);
+}
+
+#[test]
+fn the_time_that_is_granted_ends_a_session() {
+    let Some(line) = Line::new() else { return };
+    let Some(_server) = server(&line) else { return };
+    line.write("brief", "arctangent\n");
+    let file = names(&line, &["127.0.0.1"]);
+    let serving = line.serve(&["--radius", &file]);
+    let client = line.connect("brief", &["--reconnect", "false"]);
+    assert_eq!(line.status("ppp0")["local"], "10.64.0.2");
+    client.ended().ends(1);
+    serving.hear("the time that RADIUS granted is over", 1);
+    wait_until("the stop is recorded", || {
+        records(&line).iter().any(|record| record.contains("Acct-Terminate-Cause = Session-Timeout"))
+    });
+    serving.interrupted().ends(0);
+}

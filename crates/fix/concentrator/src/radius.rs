@@ -1,0 +1,369 @@
+//! Who subscribers are, and what they used, by RADIUS.
+//!
+//! # Contract
+//!
+//! * A thread of its own speaks with the servers: one that does not answer holds up nobody but who waits for its answer.
+//! * A record of accounting that no server takes waits in memory, [`MOST_WAITING`] of them at most, and is sent when one answers
+//!   again, with the time at which it was made and the same `Acct-Session-Id`.
+//! * At the end it is waited for until the records are taken, or nobody answers any more.
+
+mod sockets;
+mod words;
+
+use crate::event::Event;
+use crate::serving::Control;
+use ::radius::access::{self, Nas};
+use ::radius::accounting::{self, Whole};
+use ::radius::exchange::{NoAnswer, Patience, Request, Unusable};
+use ::radius::{Packet, Secret};
+use pppoe::concentrator::accounting::Record;
+use pppoe::concentrator::{Question, Reply};
+use sockets::Sockets;
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+use words::Line;
+
+/// Records of accounting that wait for a server.
+pub const MOST_WAITING: usize = 1 << 17;
+/// Records that are on their way at once.
+const WINDOW: usize = 256;
+/// Until records that nobody took are tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Until answers are tried again that came while another process took the sessions over.
+const HELD: Duration = Duration::from_millis(200);
+/// Between two reports on answers of one server that count for nothing.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub address: SocketAddr,
+    pub secret: Secret,
+}
+
+/// Whom to ask, and who gets records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Servers {
+    pub nas: Nas,
+    /// Who says who a subscriber is, in order of preference.
+    pub access: Vec<Server>,
+    /// Who gets records, in order of preference; empty: nobody.
+    pub accounting: Vec<Server>,
+    pub patience: Patience,
+}
+
+/// What happens with the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RadiusEvent {
+    /// Answers of a server count for nothing: why the first did.
+    Unusable { server: SocketAddr, why: Unusable },
+    /// An answer has attributes whose values cannot be read.
+    Unread { user: Vec<u8>, attributes: Vec<u8> },
+    /// No server takes records; they wait.
+    Waiting { records: usize },
+    /// One takes them again.
+    Taken { records: usize },
+    /// Records are lost: there were too many, or the end came.
+    Lost { records: u64 },
+}
+
+enum Message {
+    Ask(Box<Question>),
+    Account(Box<Record>, SystemTime),
+    Finish { is_over: bool },
+}
+
+/// The thread that speaks with the servers.
+#[derive(Debug)]
+pub(crate) struct Radius {
+    messages: Sender<Message>,
+    wake: UnixStream,
+    thread: JoinHandle<()>,
+}
+
+impl Radius {
+    /// Begins. `is_first`: no session from before goes on, which the servers learn. Errors: a thread or a pair of sockets is not to be had.
+    pub(crate) fn start(servers: Servers, control: Arc<Control>, is_first: bool) -> io::Result<Radius> {
+        let (messages, received) = channel();
+        let (wake, woken) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        wake.set_nonblocking(true)?;
+        let mut worker = Worker::new(servers, control, received, woken);
+        if is_first {
+            worker.whole(Whole::On);
+        }
+        let thread = thread::Builder::new().name("radius".to_owned()).spawn(move || worker.run())?;
+        Ok(Radius { messages, wake, thread })
+    }
+
+    fn send(&self, message: Message) {
+        // It ends when it is to, and nothing is sent after that.
+        let _ = self.messages.send(message);
+        // A wakeup that is pending is enough.
+        let _ = (&self.wake).write(&[0]);
+    }
+
+    /// Has somebody asked who a subscriber is.
+    pub(crate) fn ask(&self, question: Box<Question>) {
+        self.send(Message::Ask(question));
+    }
+
+    /// Has a record sent.
+    pub(crate) fn account(&self, record: Box<Record>) {
+        self.send(Message::Account(record, SystemTime::now()));
+    }
+
+    /// Waits until all records are taken, or no server answers any more. `is_over`: no other process goes on with the sessions.
+    pub(crate) fn finish(self, is_over: bool) {
+        self.send(Message::Finish { is_over });
+        let _ = self.thread.join();
+    }
+}
+
+struct Worker {
+    control: Arc<Control>,
+    nas: Nas,
+    messages: Receiver<Message>,
+    woken: UnixStream,
+    began: Instant,
+    access: Sockets<Box<Question>>,
+    accounting: Sockets<Request>,
+    /// Records that wait, the oldest first.
+    waiting: VecDeque<Request>,
+    /// When those are tried again.
+    again: Option<Duration>,
+    /// Whether nobody takes records, as was reported.
+    is_silent: bool,
+    lost: u64,
+    /// Answers that came while another process took the sessions over.
+    held: Vec<(Box<Question>, Reply)>,
+    finishing: bool,
+    /// When answers of a server that count for nothing were reported.
+    reported: HashMap<SocketAddr, Instant>,
+    /// Names the process in the records of the concentrator itself.
+    id: String,
+}
+
+impl Worker {
+    fn new(
+        servers: Servers,
+        control: Arc<Control>,
+        messages: Receiver<Message>,
+        woken: UnixStream,
+    ) -> Worker {
+        let mut drawn = [0; 8];
+        link::pppoe::kernel::random(&mut drawn);
+        Worker {
+            control,
+            nas: servers.nas,
+            messages,
+            woken,
+            began: Instant::now(),
+            access: Sockets::new(servers.access, servers.patience),
+            accounting: Sockets::new(servers.accounting, servers.patience),
+            waiting: VecDeque::new(),
+            again: None,
+            is_silent: false,
+            lost: 0,
+            held: Vec::new(),
+            finishing: false,
+            reported: HashMap::new(),
+            id: format!("{:016x}", u64::from_be_bytes(drawn)),
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            self.take_messages();
+            self.answer_held();
+            let now = self.began.elapsed();
+            self.access.tick(now);
+            self.accounting.tick(now);
+            self.deliver(now);
+            if self.again.is_some_and(|again| again <= now) || self.again.is_none() {
+                self.send_waiting(now);
+            }
+            self.access.flush();
+            self.accounting.flush();
+            if self.finishing && self.accounting.is_idle() && (self.waiting.is_empty() || self.is_silent) {
+                break;
+            }
+            self.wait(now);
+        }
+        let lost = self.lost + self.waiting.len() as u64;
+        if lost > 0 {
+            self.report(RadiusEvent::Lost { records: lost });
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let _ = self.woken.read(&mut [0; 64]);
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                Message::Ask(question) => self.ask(question),
+                Message::Account(record, time) => self.account(&record, time),
+                Message::Finish { is_over } => {
+                    if is_over {
+                        self.whole(Whole::Off);
+                    }
+                    self.finishing = true;
+                    // Once more, whatever was before.
+                    self.again = None;
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, question: Box<Question>) {
+        let Some(evidence) = words::evidence(&question.claim) else { return };
+        let line = Line::new(&self.control.parent, &question.identity);
+        let request = access::request(&self.nas, &line.session(question.claim.user()), evidence);
+        match request {
+            Ok(request) => self.access.request(self.began.elapsed(), question, request),
+            Err(no_room) => self.answer(question, Reply::None(no_room.to_string())),
+        }
+    }
+
+    /// Gives the machine an answer. While another process takes the sessions over nothing changes them.
+    fn answer(&mut self, question: Box<Question>, answer: Reply) {
+        match self
+            .control
+            .step_unless_offered(|machine, step| machine.answer(step, &question, answer.clone()))
+        {
+            true => self.control.wake(),
+            false => self.held.push((question, answer)),
+        }
+    }
+
+    fn answer_held(&mut self) {
+        for (question, answer) in std::mem::take(&mut self.held) {
+            self.answer(question, answer);
+        }
+    }
+
+    fn account(&mut self, record: &Record, time: SystemTime) {
+        if self.accounting.is_nobody() {
+            return;
+        }
+        let line = Line::new(&self.control.parent, &record.identity);
+        let session = line.session(record.identity.user());
+        match accounting::request(&self.nas, &session, &words::record(record, time)) {
+            Ok(request) => self.put(request),
+            Err(_) => self.lost += 1,
+        }
+    }
+
+    /// A record of the concentrator itself.
+    fn whole(&mut self, whole: Whole) {
+        if self.accounting.is_nobody() {
+            return;
+        }
+        if let Ok(request) = accounting::of_whole(&self.nas, &self.id, whole, SystemTime::now()) {
+            self.put(request);
+        }
+    }
+
+    fn put(&mut self, request: Request) {
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_front();
+            self.lost += 1;
+        }
+        self.waiting.push_back(request);
+    }
+
+    /// Sends records that wait, as many as may be on their way.
+    fn send_waiting(&mut self, now: Duration) {
+        // One finds out whether somebody takes them again.
+        let most = if self.is_silent { 1 } else { WINDOW };
+        while self.accounting.len() < most
+            && let Some(request) = self.waiting.pop_front()
+        {
+            self.accounting.request(now, request.clone(), request);
+        }
+    }
+
+    fn deliver(&mut self, now: Duration) {
+        for (question, answer) in self.access.done() {
+            let answer = match answer {
+                Ok(bytes) => self.decision(&question, &bytes),
+                Err(why) => Reply::None(why.to_string()),
+            };
+            self.answer(question, answer);
+        }
+        let mut untaken = Vec::new();
+        for (request, answer) in self.accounting.done() {
+            match answer {
+                Ok(_) => {
+                    if std::mem::take(&mut self.is_silent) {
+                        self.report(RadiusEvent::Taken { records: self.waiting.len() + 1 });
+                    }
+                    self.again = None;
+                }
+                Err(NoAnswer::NoRoom(_)) => self.lost += 1,
+                Err(NoAnswer::Silent | NoAnswer::Busy) => {
+                    untaken.push(request);
+                    self.again = Some(now + AGAIN);
+                }
+            }
+        }
+        if !untaken.is_empty() {
+            let records = untaken.len() + self.waiting.len();
+            // In their order.
+            untaken.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+            if !std::mem::replace(&mut self.is_silent, true) {
+                self.report(RadiusEvent::Waiting { records });
+            }
+        }
+        let unusable = self.access.unusable().into_iter().chain(self.accounting.unusable());
+        for (server, why) in unusable.collect::<Vec<_>>() {
+            // One that comes twice, or too late, is no fault of anybody.
+            let is_new = self.reported.get(&server).is_none_or(|reported| reported.elapsed() > QUIET);
+            if is_new && !matches!(why, Unusable::Unexpected(_)) {
+                self.reported.insert(server, Instant::now());
+                self.report(RadiusEvent::Unusable { server, why });
+            }
+        }
+    }
+
+    fn decision(&self, question: &Question, bytes: &[u8]) -> Reply {
+        let decision = match Packet::parse(bytes) {
+            Ok(packet) => access::decision(&packet),
+            Err(malformed) => return Reply::None(malformed.to_string()),
+        };
+        let (answer, unread) = words::answer(decision);
+        if !unread.is_empty() {
+            self.report(RadiusEvent::Unread { user: question.claim.user().to_vec(), attributes: unread });
+        }
+        answer
+    }
+
+    fn report(&self, event: RadiusEvent) {
+        self.control.report(Event::Radius(event));
+    }
+
+    /// Waits for a message, a datagram, or a timer.
+    fn wait(&mut self, now: Duration) {
+        let held = (!self.held.is_empty()).then(|| now + HELD);
+        let deadlines = [
+            held,
+            self.access.deadline(),
+            self.accounting.deadline(),
+            self.again.filter(|_| !self.waiting.is_empty()),
+        ];
+        let wait = deadlines.into_iter().flatten().min().map(|at| at.saturating_sub(now));
+        let ready =
+            sockets::wait(self.woken.as_fd(), self.access.sockets().chain(self.accounting.sockets()), wait);
+        let now = self.began.elapsed();
+        if ready {
+            self.access.receive(now);
+            self.accounting.receive(now);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the machine of sessions says, in the terms of RADIUS, and back.
+
+use ::radius::access::{self, Accepted, Decision};
+use ::radius::accounting::{self, Cause, Status};
+use pppoe::concentrator::accounting::{Ended, Event, Record};
+use pppoe::concentrator::network::Network;
+use pppoe::concentrator::secrets::{Address, Profile};
+use pppoe::concentrator::{Granted, Identity, Reply};
+use pppoe::session::{Claim, Closed, Evidence};
+use std::time::SystemTime;
+
+/// A line, with what has to be written out for it.
+pub(super) struct Line<'i> {
+    identity: &'i Identity,
+    id: String,
+    port: String,
+}
+
+impl<'i> Line<'i> {
+    pub(super) fn new(parent: &str, identity: &'i Identity) -> Line<'i> {
+        let port = match identity.place.vlans.count() {
+            0 => parent.to_owned(),
+            _ => format!("{parent} {}", identity.place),
+        };
+        Line { identity, id: format!("{:016x}", identity.accounting), port }
+    }
+
+    pub(super) fn session<'s>(&'s self, user: &'s [u8]) -> access::Session<'s> {
+        let line = self.identity.line.as_deref();
+        access::Session {
+            user,
+            id: &self.id,
+            port: &self.port,
+            tags: self.identity.place.vlans.count(),
+            station: self.identity.station.0,
+            line: line.map(|line| (&line.circuit[..], &line.remote[..])),
+        }
+    }
+}
+
+/// What a subscriber showed; `None`: nothing, and nobody is asked.
+pub(super) fn evidence(claim: &Claim) -> Option<access::Evidence<'_>> {
+    match claim.evidence() {
+        Evidence::None => None,
+        Evidence::Pap { password } => Some(access::Evidence::Pap(password)),
+        Evidence::ChapMd5 { identifier, challenge, response } => {
+            Some(access::Evidence::ChapMd5 { identifier: *identifier, challenge, response })
+        }
+        Evidence::MsChapV2 { identifier, challenge, peer_challenge, response } => {
+            Some(access::Evidence::MsChapV2 { identifier: *identifier, challenge, peer_challenge, response })
+        }
+    }
+}
+
+/// What a decision means, and which attributes could not be read.
+pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
+    let accepted = match decision {
+        Decision::Accepted(accepted) => *accepted,
+        Decision::Rejected { message } => {
+            return (Reply::Refused(String::from_utf8_lossy(&message).into_owned()), Vec::new());
+        }
+    };
+    let Accepted {
+        address, routes, prefix, session_timeout, interim, class, ms_chap_success, unread, ..
+    } = accepted;
+    let profile = Profile {
+        address: match address {
+            access::Address::Pool => Address::Pool,
+            access::Address::Fixed(address) => Address::Fixed(address),
+        },
+        routes: routes.into_iter().filter_map(|(address, bits)| Network::of(address, bits)).collect(),
+        prefix: prefix.and_then(|(address, bits)| Network::of(address.into(), bits)),
+        sessions: None,
+    };
+    let granted = Box::new(Granted { profile, time: session_timeout, interim, class });
+    (Reply::Accepted { granted, success: ms_chap_success }, unread)
+}
+
+/// A record of accounting, made at this time.
+pub(super) fn record(record: &Record, time: SystemTime) -> accounting::Record<'_> {
+    let traffic = record.traffic;
+    accounting::Record {
+        status: match &record.event {
+            Event::Start => Status::Start,
+            Event::Interim => Status::Interim,
+            Event::Stop(ended) => Status::Stop(cause(ended)),
+        },
+        time,
+        uptime: record.uptime,
+        received: (traffic.received_octets, traffic.received_packets),
+        sent: (traffic.sent_octets, traffic.sent_packets),
+        address: record.address,
+        prefix: record.prefix.and_then(|prefix| Some((prefix.ipv6()?, prefix.length()))),
+        class: record.granted.as_ref().map_or(&[], |granted| &granted.class),
+    }
+}
+
+fn cause(ended: &Ended) -> Cause {
+    match ended {
+        Ended::Host | Ended::Ppp(Closed::PeerEnded { .. }) => Cause::UserRequest,
+        Ended::Ppp(Closed::PeerSilent { .. }) => Cause::LostCarrier,
+        Ended::TimeUsed => Cause::SessionTimeout,
+        Ended::Operator => Cause::AdminReset,
+        Ended::ShutDown | Ended::NotRestored(_) => Cause::AdminReboot,
+        Ended::TakenOver { .. } => Cause::Preempted,
+        _ => Cause::NasRequest,
+    }
+}

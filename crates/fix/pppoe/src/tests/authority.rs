@@ -1,0 +1,175 @@
+//! Subscribers whom the secrets do not name: somebody else is asked, who answers soon, late, or never.
+
+use super::world::{ALL, Host, World, config, place, seconds, secrets};
+use crate::concentrator::accounting::{Ended, Event};
+use crate::concentrator::secrets::{Address, Profile};
+use crate::concentrator::{Granted, Question, Refusal, Reply};
+use crate::session::{Evidence, Method};
+use std::net::Ipv4Addr;
+
+const NEMO: &[u8] = b"nemo";
+
+fn world() -> World {
+    let mut config = config();
+    config.asks = true;
+    World::new(config, secrets("alice * wonder *\n"), 7)
+}
+
+fn host(number: u32, methods: &[Method]) -> Host {
+    Host::new(number, place(100, number as u16), "nemo", "arctangent", methods)
+}
+
+fn accepted(profile: Profile) -> Reply {
+    let granted = Granted { profile, class: vec![b"gold".to_vec()], ..Granted::default() };
+    Reply::Accepted { granted: Box::new(granted), success: None }
+}
+
+fn fixed(last: u8) -> Profile {
+    Profile { address: Address::Fixed([10, 0, 0, last].into()), ..Profile::default() }
+}
+
+/// Lets a host connect until somebody is asked.
+fn asked(world: &mut World, host: Host) -> Question {
+    world.join(host);
+    world.run(seconds(2));
+    world.questions.pop().expect("a question")
+}
+
+fn answer(world: &mut World, question: &Question, answer: Reply) {
+    world.act(|machine, step| machine.answer(step, question, answer));
+    world.run(seconds(2));
+    world.check();
+}
+
+#[test]
+fn a_subscriber_gets_what_is_granted_and_records_carry_the_class() {
+    let mut world = world();
+    let question = asked(&mut world, host(0, &[Method::ChapMd5]));
+    assert_eq!(question.claim.user(), NEMO);
+    assert!(matches!(question.claim.evidence(), Evidence::ChapMd5 { .. }));
+    assert_eq!(world.up(), 0);
+    let route = "10.9.0.0/24".parse().expect("a network");
+    answer(&mut world, &question, accepted(Profile { routes: Box::new([route]), ..fixed(3) }));
+    assert_eq!(world.hosts[0].ipv4().expect("an address").local, Ipv4Addr::new(10, 0, 0, 3));
+    assert_eq!(*world.installed.values().next().expect("a session").routes, [route]);
+    assert_eq!(world.records[0].granted.as_ref().expect("granted").class, [b"gold"]);
+    // The address is of the pool, which gives it to nobody else: three are left.
+    assert_eq!(world.concentrator.free_addresses(), 3);
+    world.close(0);
+    world.run(seconds(5));
+    assert_eq!(world.concentrator.free_addresses(), 4);
+}
+
+#[test]
+fn a_user_of_the_secrets_is_not_asked_for() {
+    let mut world = world();
+    world.join(Host::new(1, place(1, 1), "alice", "wonder", &ALL));
+    world.run(seconds(3));
+    assert_eq!((world.up(), world.questions.len()), (1, 0));
+}
+
+#[test]
+fn a_refusal_and_no_answer_end_the_session_and_only_the_first_holds_off() {
+    for (wrong, said) in [(true, "RADIUS refuses the user: not today"), (false, "nobody there")] {
+        let mut world = world();
+        for number in 0..12 {
+            world.join(Host::new(5, place(5, 5), "nemo", "arctangent", &[Method::Pap]));
+            world.run(seconds(2));
+            let Some(question) = world.questions.pop() else {
+                assert!(wrong && number > 2, "{said}");
+                break;
+            };
+            let no = if wrong {
+                Reply::Refused("not today".to_owned())
+            } else {
+                Reply::None("nobody there".to_owned())
+            };
+            answer(&mut world, &question, no);
+            assert!(world.notices.iter().any(|notice| notice.contains(said)), "{:?}", world.notices);
+            world.run(seconds(5));
+            world.hosts.clear();
+        }
+        let held_off = world.concentrator.counters().held_off > 0;
+        assert_eq!(held_off, wrong, "{said}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_too_late_changes_nothing() {
+    let mut world = world();
+    let question = asked(&mut world, host(0, &[Method::Pap]));
+    world.hosts[0].is_dead = true;
+    world.run(seconds(120));
+    assert!(world.concentrator.is_empty());
+    answer(&mut world, &question, accepted(fixed(3)));
+    assert!(world.concentrator.is_empty() && world.concentrator.free_addresses() == 4);
+    // Nor does a second one to the same question.
+    let question = asked(&mut world, host(1, &[Method::Pap]));
+    answer(&mut world, &question, accepted(fixed(3)));
+    assert_eq!(world.up(), 1);
+    answer(&mut world, &question, Reply::Refused(String::new()));
+    assert_eq!(world.up(), 1);
+}
+
+#[test]
+fn ms_chap_v2_takes_what_shows_the_password_to_the_host() {
+    let mut world = world();
+    let question = asked(&mut world, host(0, &[Method::MsChapV2]));
+    let proof = question.claim.proof(b"arctangent").expect("the right password");
+    let digits: String =
+        proof.authenticator_response.expect("MS-CHAPv2").iter().map(|byte| format!("{byte:02X}")).collect();
+    let Reply::Accepted { granted, .. } = accepted(Profile::default()) else { unreachable!() };
+    let success = Some(format!("S={digits}").into_bytes());
+    answer(&mut world, &question, Reply::Accepted { granted, success });
+    assert_eq!(world.up(), 1, "{:?}", world.notices);
+
+    let question = asked(&mut world, host(1, &[Method::MsChapV2]));
+    answer(&mut world, &question, accepted(Profile::default()));
+    assert!(world.notices.iter().any(|notice| notice.contains("MS-CHAP2-Success")), "{:?}", world.notices);
+}
+
+#[test]
+fn what_no_host_can_have_is_refused() {
+    let mut world = world();
+    let loopback = Profile { address: Address::Fixed([127, 0, 0, 1].into()), ..Profile::default() };
+    let own = Profile { address: Address::Fixed([10, 0, 0, 1].into()), ..Profile::default() };
+    let multicast =
+        Profile { routes: Box::new(["224.0.0.0/8".parse().expect("a network")]), ..Profile::default() };
+    for (number, profile) in (0..).zip([loopback, own, multicast]) {
+        let question = asked(&mut world, host(number, &[Method::Pap]));
+        answer(&mut world, &question, accepted(profile.clone()));
+        let ended = world.ends.last().expect("an end");
+        assert!(
+            matches!(&ended.cause, Ended::Refused(Refusal::NoAuthority(why)) if why.contains("what cannot be")),
+            "{profile:?}"
+        );
+    }
+}
+
+#[test]
+fn the_time_and_the_interval_that_are_granted_hold_over_a_takeover() {
+    let mut world = world();
+    let question = asked(&mut world, host(0, &[Method::Pap]));
+    let granted = Granted {
+        time: Some(seconds(100)),
+        interim: Some(seconds(20)),
+        profile: fixed(3),
+        class: Vec::new(),
+    };
+    answer(&mut world, &question, Reply::Accepted { granted: Box::new(granted), success: None });
+    world.run(seconds(50));
+    let interim = world.records.iter().filter(|record| record.event == Event::Interim).count();
+    assert_eq!(interim, 2);
+    let snapshot = world.act(|machine, step| machine.snapshot(step));
+    let mut config = config();
+    config.asks = true;
+    world.replace(config, secrets("alice * wonder *\n"));
+    let now = seconds(0);
+    let restored = world.act(|machine, step| machine.restore(step, snapshot, now)).expect("restored");
+    assert_eq!((restored.sessions, restored.ended), (1, 0));
+    // The address of the pool is taken again.
+    assert_eq!(world.concentrator.free_addresses(), 3);
+    world.run(seconds(60));
+    let cause = &world.ends.last().expect("an end").cause;
+    assert_eq!(*cause, Ended::TimeUsed);
+}
