@@ -16,6 +16,10 @@ use wire::FlowKey;
 /// one after another instead of all at once, and tables of two workers are merged part by part.
 const PARTS: usize = 16;
 
+/// Flows that are looked up one right after the other, before any of them is worked on: a look-up in a large table waits for memory, and
+/// the processor waits for several at once as long as little stands between them.
+pub(crate) const TOGETHER: usize = 32;
+
 /// A direction of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Direction {
@@ -58,7 +62,19 @@ pub(crate) struct FlowTable {
 #[derive(Default)]
 struct Part {
     flows: Vec<Flow>,
+    /// Hashes of their keys, so that a merge reads both in order.
+    hashes: Vec<u32>,
     index: HashTable<Slot>,
+}
+
+/// A direction of a flow that is yet to be looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Sought {
+    /// The smaller of the two keys.
+    key: FlowKey,
+    hash: u32,
+    /// Whether it is that of the frame.
+    forward: bool,
 }
 
 /// Place of a flow, and the hash of its key, so that growing the index touches no flow.
@@ -77,6 +93,13 @@ impl Slot {
 }
 
 impl Part {
+    /// The place of the flow of `key`, where there is one.
+    #[inline]
+    fn find(&self, hash: u32, key: &FlowKey) -> Option<u32> {
+        let same = |slot: &Slot| slot.hash == hash && self.flows[slot.place as usize].key == *key;
+        self.index.find(Slot::spread(hash), same).map(|slot| slot.place)
+    }
+
     /// The flow of `key`, made by `new` when it is new, and whether it is.
     #[inline]
     fn entry(&mut self, hash: u32, key: &FlowKey, new: impl FnOnce() -> Flow) -> (&mut Flow, bool) {
@@ -88,6 +111,7 @@ impl Part {
                 // Four billion flows are 400 gigabytes of them.
                 let place = flows.len() as u32;
                 vacant.insert(Slot { hash, place });
+                self.hashes.push(hash);
                 flows.push(new());
                 (&mut flows[place as usize], true)
             }
@@ -110,15 +134,32 @@ impl FlowTable {
         (self.hasher.hash_one(key) >> 32) as u32
     }
 
-    /// The direction of `key`, made when it is new.
+    /// What to look up for the direction of `key`.
     #[inline]
-    pub fn direction(&mut self, key: &FlowKey) -> &mut Direction {
+    pub fn sought(&self, key: &FlowKey) -> Sought {
         let forward = key.is_smaller_direction();
-        let canonical = if forward { *key } else { key.reversed() };
-        let hash = self.hash(&canonical);
-        let new = || Flow { key: canonical, directions: Default::default() };
-        let (flow, _) = self.parts[part_of(hash)].entry(hash, &canonical, new);
-        &mut flow.directions[usize::from(!forward)]
+        let key = if forward { *key } else { key.reversed() };
+        Sought { key, hash: self.hash(&key), forward }
+    }
+
+    /// The place of its flow, where there is one. Places stay what they are.
+    #[inline]
+    pub fn find(&self, sought: &Sought) -> Option<u32> {
+        self.parts[part_of(sought.hash)].find(sought.hash, &sought.key)
+    }
+
+    /// The direction, made when it is new; `place` is what [`FlowTable::find`] said at any time before.
+    #[inline]
+    pub fn direction(&mut self, sought: &Sought, place: Option<u32>) -> &mut Direction {
+        let part = &mut self.parts[part_of(sought.hash)];
+        let flow = match place {
+            Some(place) => &mut part.flows[place as usize],
+            None => {
+                let new = || Flow { key: sought.key, directions: Default::default() };
+                part.entry(sought.hash, &sought.key, new).0
+            }
+        };
+        &mut flow.directions[usize::from(!sought.forward)]
     }
 
     /// All flows, in no order.
@@ -178,27 +219,37 @@ fn absorb(part: &mut Part, mut source: Part, scattered: &mut Vec<OnQueue>) {
     if part.flows.len() < source.flows.len() {
         std::mem::swap(part, &mut source);
     }
-    for slot in &source.index {
-        let flow = &source.flows[slot.place as usize];
-        let (into, new) = part.entry(slot.hash, &flow.key, || flow.clone());
-        if new {
+    for (flows, hashes) in source.flows.chunks(TOGETHER).zip(source.hashes.chunks(TOGETHER)) {
+        let mut places = [None; TOGETHER];
+        for ((place, flow), hash) in places.iter_mut().zip(flows).zip(hashes) {
+            *place = part.find(*hash, &flow.key);
+        }
+        for ((place, flow), hash) in places.iter().zip(flows).zip(hashes) {
+            match place {
+                Some(place) => add(&mut part.flows[*place as usize], flow, scattered),
+                // No two flows of a table have one key.
+                None => drop(part.entry(*hash, &flow.key, || flow.clone())),
+            }
+        }
+    }
+}
+
+/// Adds what another worker counted of a flow.
+fn add(into: &mut Flow, flow: &Flow, scattered: &mut Vec<OnQueue>) {
+    let keys = [flow.key, flow.key.reversed()];
+    for ((into, from), key) in into.directions.iter_mut().zip(flow.directions).zip(keys) {
+        if into.frames == 0 {
+            *into = from;
             continue;
         }
-        let keys = [flow.key, flow.key.reversed()];
-        for ((into, from), key) in into.directions.iter_mut().zip(flow.directions).zip(keys) {
-            if into.frames == 0 {
-                *into = from;
-                continue;
+        if from.frames > 0 && (into.scattered || from.scattered || into.queue != from.queue) {
+            for side in [*into, from].iter().filter(|side| !side.scattered) {
+                scattered.push(((key, side.queue), side.frames));
             }
-            if from.frames > 0 && (into.scattered || from.scattered || into.queue != from.queue) {
-                for side in [*into, from].iter().filter(|side| !side.scattered) {
-                    scattered.push(((key, side.queue), side.frames));
-                }
-                into.scattered = true;
-            }
-            into.frames += from.frames;
-            into.bytes += from.bytes;
+            into.scattered = true;
         }
+        into.frames += from.frames;
+        into.bytes += from.bytes;
     }
 }
 
@@ -220,7 +271,8 @@ mod tests {
     fn table(hasher: &RandomState, numbers: impl Iterator<Item = u16>, queue: u16) -> FlowTable {
         let mut table = FlowTable::new(hasher.clone());
         for number in numbers {
-            let direction = table.direction(&key(number));
+            let sought = table.sought(&key(number));
+            let direction = table.direction(&sought, None);
             *direction =
                 Direction { frames: direction.frames + 1, bytes: direction.bytes + 100, queue, ..*direction };
         }
@@ -230,7 +282,10 @@ mod tests {
     #[test]
     fn both_directions_are_one_flow() {
         let mut table = table(&RandomState::default(), [7].into_iter(), 0);
-        table.direction(&key(7).reversed()).frames += 5;
+        let reverse = table.sought(&key(7).reversed());
+        let place = table.find(&reverse);
+        assert_eq!(place, Some(0));
+        table.direction(&reverse, place).frames += 5;
         assert_eq!(table.iter().count(), 1);
         assert_eq!(table.get(&key(7)).unwrap().frames, 1);
         assert_eq!(table.get(&key(7).reversed()).unwrap().frames, 5);

@@ -4,7 +4,7 @@
 //! a class) and one of its flow (what depends on nothing else, its queue and its bucket, is decided once a
 //! flow). Nothing is allocated for a frame whose class, tags, session and flow were seen before.
 
-use crate::flows::{FlowTable, NO_QUEUE, OnQueue};
+use crate::flows::{FlowTable, NO_QUEUE, OnQueue, Sought, TOGETHER};
 use crate::steering::{BUCKETS, Fields, Steering};
 use capture::{Batch, Frame, LinkType};
 use foldhash::fast::RandomState;
@@ -56,6 +56,18 @@ pub(crate) struct Group {
     landing: Option<Landing>,
 }
 
+impl Group {
+    /// The queue of a frame of this group.
+    #[inline]
+    fn land(&self, rules: &Rules<'_>, data: &[u8], dissection: &Dissection) -> u16 {
+        let queue = match self.landing {
+            Some(landing) => landing.queue,
+            None => rules.receiver.land(&self.disposition, data, dissection).queue,
+        };
+        queue.unwrap_or(NO_QUEUE)
+    }
+}
+
 /// A kind of defect: how often, and the first frame that has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defect {
@@ -93,6 +105,18 @@ impl Session {
         }
         self
     }
+}
+
+/// A frame with a flow, all but its place counted.
+struct Pending<'f> {
+    data: &'f [u8],
+    dissection: Dissection,
+    bytes: u64,
+    /// Its group, by number.
+    group: usize,
+    sought: Sought,
+    /// The place of its flow, where that was known when it was looked up.
+    flow: Option<u32>,
 }
 
 /// Shapes and sessions remembered beside their tables: a capture has a dozen shapes that matter.
@@ -158,24 +182,30 @@ impl<'a> Tally<'a> {
 
     /// Counts all frames of a batch.
     pub fn batch(&mut self, batch: &Batch) {
-        match batch.link_type() {
-            Some(link_type) => {
-                *self.links.entry(link_type).or_default() += batch.len() as u64;
-                batch.frames().for_each(|frame| self.frame(link_type, &frame));
-            }
-            None => batch.frames().for_each(|frame| {
-                *self.links.entry(frame.link_type()).or_default() += 1;
-                self.frame(frame.link_type(), &frame);
-            }),
+        let mut pending = Vec::with_capacity(TOGETHER);
+        let common = batch.link_type();
+        if let Some(link_type) = common {
+            *self.links.entry(link_type).or_default() += batch.len() as u64;
         }
+        for frame in batch.frames() {
+            if common.is_none() {
+                *self.links.entry(frame.link_type()).or_default() += 1;
+            }
+            pending.extend(self.frame(common.unwrap_or(frame.link_type()), &frame));
+            if pending.len() == TOGETHER {
+                self.place_all(&mut pending);
+            }
+        }
+        self.place_all(&mut pending);
         if let Some((least, greatest)) = batch.time_span() {
             let (from, to) = self.time.unwrap_or((least, greatest));
             self.time = Some((from.min(least), to.max(greatest)));
         }
     }
 
+    /// Counts a frame, and its place where it has no flow.
     #[inline]
-    fn frame(&mut self, link_type: LinkType, frame: &Frame<'_>) {
+    fn frame<'f>(&mut self, link_type: LinkType, frame: &Frame<'f>) -> Option<Pending<'f>> {
         let (data, bytes) = (frame.data, u64::from(frame.wire_len));
         self.captured += data.len() as u64;
         let dissection = match link_type {
@@ -197,7 +227,36 @@ impl<'a> Tally<'a> {
             group_entry.refused.add(bytes);
             group_entry.largest = group_entry.largest.max(frame.wire_len);
         }
-        let (queue, bucket) = self.place(group, data, &dissection, bytes);
+        match dissection.flow().filter(|flow| flow.has_ports()) {
+            Some(flow) => {
+                let sought = self.flows.sought(flow);
+                Some(Pending { data, dissection, bytes, group, sought, flow: None })
+            }
+            None => {
+                let of = &self.groups[group];
+                let bucket = dissection.flow().map(|flow| self.rules.steering.bucket(of.fields, flow));
+                self.count_place(group, of.land(self.rules, data, &dissection), bucket, bytes);
+                None
+            }
+        }
+    }
+
+    /// Counts the places of these frames, by their flows.
+    fn place_all(&mut self, pending: &mut Vec<Pending<'_>>) {
+        for frame in pending.iter_mut() {
+            frame.flow = self.flows.find(&frame.sought);
+        }
+        for frame in pending.iter() {
+            if let Some(flow) = frame.dissection.flow() {
+                let (queue, bucket) = self.place(frame, flow);
+                self.count_place(frame.group, queue, Some(bucket), frame.bytes);
+            }
+        }
+        pending.clear();
+    }
+
+    #[inline]
+    fn count_place(&mut self, group: usize, queue: u16, bucket: Option<u8>, bytes: u64) {
         let at = usize::from(queue);
         match self.queues.get_mut(at) {
             Some(count) => count.add(bytes),
@@ -212,27 +271,19 @@ impl<'a> Tally<'a> {
 
     /// The frame's queue and its bucket, from its flow where that has been seen in this shape.
     #[inline]
-    fn place(&mut self, at: usize, data: &[u8], dissection: &Dissection, bytes: u64) -> (u16, Option<u8>) {
-        let group = &self.groups[at];
-        let land = || match group.landing {
-            Some(landing) => landing.queue,
-            None => self.rules.receiver.land(&group.disposition, data, dissection).queue,
-        };
-        let bucket = |flow| self.rules.steering.bucket(group.fields, flow);
-        let Some(flow) = dissection.flow() else { return (land().unwrap_or(NO_QUEUE), None) };
-        if !flow.has_ports() {
-            return (land().unwrap_or(NO_QUEUE), Some(bucket(flow)));
-        }
-        let direction = self.flows.direction(flow);
+    fn place(&mut self, frame: &Pending<'_>, flow: &FlowKey) -> (u16, u8) {
+        let (group, number) = (&self.groups[frame.group], frame.group as u32);
+        let direction = self.flows.direction(&frame.sought, frame.flow);
         let known = direction.frames > 0;
         direction.frames += 1;
-        direction.bytes += bytes;
-        if known && direction.group == at as u32 && !direction.scattered {
-            return (direction.queue, Some(direction.bucket));
+        direction.bytes += frame.bytes;
+        if known && direction.group == number && !direction.scattered {
+            return (direction.queue, direction.bucket);
         }
-        let (queue, bucket) = (land().unwrap_or(NO_QUEUE), bucket(flow));
+        let queue = group.land(self.rules, frame.data, &frame.dissection);
+        let bucket = self.rules.steering.bucket(group.fields, flow);
         if !known {
-            direction.group = at as u32;
+            direction.group = number;
             direction.queue = queue;
             direction.bucket = bucket;
         } else if direction.scattered {
@@ -242,7 +293,7 @@ impl<'a> Tally<'a> {
             self.scattered.insert((*flow, direction.queue), direction.frames - 1);
             self.scattered.insert((*flow, queue), 1);
         }
-        (queue, Some(bucket))
+        (queue, bucket)
     }
 
     #[inline]
