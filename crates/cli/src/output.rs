@@ -3,12 +3,16 @@
 //! Exit codes: 0 success, 1 negative result, 2 wrong usage or input, 3 the environment lacks something.
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
+#[cfg(target_os = "linux")]
 use crate::steer_command::Worded;
 use anstyle::{AnsiColor, Style};
 use format::{Table, one_line, wrapped};
 use serde::Serialize;
+#[cfg(target_os = "linux")]
 use service::ErrorKind;
+#[cfg(target_os = "linux")]
 use service::control::ControlError;
+#[cfg(target_os = "linux")]
 use service::memory::MemoryError;
 use std::cell::RefCell;
 use std::fmt;
@@ -62,12 +66,18 @@ pub fn exit_code(result: CommandResult) -> ExitCode {
 
 /// The exit code of an error, and its sentence.
 pub fn failure(error: &anyhow::Error) -> (u8, String) {
-    match kind(error) {
-        Some(ErrorKind::No) => (1, error.to_string()),
-        Some(ErrorKind::Usage) => (2, error.to_string()),
-        Some(ErrorKind::Lacks) => (3, error.to_string()),
-        None if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, with_causes(error)),
-        None => {
+    #[cfg(target_os = "linux")]
+    if let Some(kind) = kind(error) {
+        let code = match kind {
+            ErrorKind::No => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::Lacks => 3,
+        };
+        return (code, error.to_string());
+    }
+    match () {
+        () if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, with_causes(error)),
+        () => {
             let lacks =
                 error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
             (if lacks { 3 } else { 2 }, with_causes(error))
@@ -84,6 +94,7 @@ fn with_causes(error: &anyhow::Error) -> String {
 }
 
 /// What an error of a crate below says of itself. Its sentence has its causes.
+#[cfg(target_os = "linux")]
 fn kind(error: &anyhow::Error) -> Option<ErrorKind> {
     macro_rules! of {
         ($($error:ty: $kind:expr),*) => { None$(.or_else(|| error.downcast_ref::<$error>().map($kind)))* };

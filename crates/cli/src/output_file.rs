@@ -63,17 +63,33 @@ impl OutputFile {
     }
 
     pub fn write_with<T>(mut self, write: impl FnOnce(File) -> io::Result<T>) -> anyhow::Result<T> {
-        let cannot = format!("cannot write {}", self.path.display());
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => File::options().write(true).open(&self.path).context(cannot.clone())?,
-        };
-        let written = write(file).context(cannot.clone())?;
-        if let Some(temporary) = &self.temporary {
-            fs::rename(temporary, &self.path).context(cannot)?;
-            self.temporary = None;
-        }
+        let file = self.open()?;
+        let written = write(file).with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.commit()?;
         Ok(written)
+    }
+
+    /// The file, empty, for content that is written bit by bit.
+    pub fn open(&mut self) -> anyhow::Result<File> {
+        match self.file.take() {
+            Some(file) => Ok(file),
+            None => File::options()
+                .write(true)
+                .open(&self.path)
+                .with_context(|| format!("cannot write {}", self.path.display())),
+        }
+    }
+
+    /// Puts what was written in its place.
+    pub fn commit(mut self) -> anyhow::Result<()> {
+        if let Some(temporary) = self.temporary.take() {
+            let moved = fs::rename(&temporary, &self.path);
+            if moved.is_err() {
+                self.temporary = Some(temporary);
+            }
+            moved.with_context(|| format!("cannot write {}", self.path.display()))?;
+        }
+        Ok(())
     }
 }
 

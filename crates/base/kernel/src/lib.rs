@@ -20,17 +20,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Elsewhere there is [`cpu::CpuSet`] alone, for what was read of a Linux.
+//!
 //! Errors of single calls are [`std::io::Error`]; the caller says what the call was for.
 
+#[cfg(target_os = "linux")]
 pub mod bpf;
 pub mod cpu;
+#[cfg(target_os = "linux")]
 pub mod ethtool;
+#[cfg(target_os = "linux")]
 pub mod file;
+#[cfg(target_os = "linux")]
 pub mod netlink;
+#[cfg(target_os = "linux")]
 pub mod netns;
+#[cfg(target_os = "linux")]
 pub mod perf;
+#[cfg(target_os = "linux")]
 pub mod process;
+#[cfg(target_os = "linux")]
 pub mod random;
+#[cfg(target_os = "linux")]
 pub mod socket;
+#[cfg(target_os = "linux")]
 pub mod sysctl;
+#[cfg(target_os = "linux")]
 pub mod tun;

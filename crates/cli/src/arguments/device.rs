@@ -1,8 +1,6 @@
 //! A NIC and how it is set up: profile, queues, hash key, indirection table, hash fields.
 
-use super::StateArguments;
 use crate::output::complain;
-use crate::physical;
 use anyhow::{Context, anyhow, bail};
 use format::printable;
 use nic::{LookupError, Profile, Receiver, Setup, schema};
@@ -77,9 +75,19 @@ pub fn profile(name: &str) -> anyhow::Result<Profile> {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn below(name: &str) -> anyhow::Result<String> {
+    crate::physical::meant(name, &super::StateArguments::default().folder())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn below(name: &str) -> anyhow::Result<String> {
+    Ok(name.to_owned())
+}
+
 /// The profile of the NIC below an interface of this machine, by PCI id, else by driver.
 fn of_interface(name: &str) -> anyhow::Result<Profile> {
-    let interface = physical::meant(name, &StateArguments::default().folder()).context("--nic")?;
+    let interface = below(name).context("--nic")?;
     let device = Path::new("/sys/class/net").join(interface).join("device");
     let id = |file: &str| {
         let text = std::fs::read_to_string(device.join(file)).ok()?;

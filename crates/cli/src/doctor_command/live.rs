@@ -32,12 +32,6 @@ type Read = (Snapshot, Option<Vec<u8>>, Option<Trace>);
 
 /// Reads this machine, and where that is requested samples its traffic and traces it meanwhile.
 pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Read> {
-    if !cfg!(target_os = "linux") {
-        return Err(lacks(
-            "a live machine can be read on Linux only; elsewhere gather a text with the script of `rxlane collect \
-             --script` and give it to `rxlane doctor --from FILE`",
-        ));
-    }
     let sampled = arguments.interface.as_deref().filter(|_| arguments.sample);
     let tracer = arguments.trace.then(|| tracer(arguments)).transpose()?;
     thread::scope(|scope| {

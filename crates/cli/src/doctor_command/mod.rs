@@ -1,17 +1,26 @@
 //! `rxlane doctor`: what is wrong with this machine's receive path, or with the one that a text came from.
 
+#[cfg(target_os = "linux")]
 mod apply;
 mod fix;
+#[cfg(target_os = "linux")]
+pub mod live;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
 pub mod live;
 pub mod page;
+#[cfg(target_os = "linux")]
 mod pasted;
+#[cfg(target_os = "linux")]
 mod persist;
 mod remedies;
-mod source;
+pub mod source;
 pub mod text;
 mod trace;
 
-use crate::arguments::{StateArguments, seconds};
+#[cfg(target_os = "linux")]
+use crate::arguments::StateArguments;
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use crate::render::prose::{Worded, worded};
@@ -90,6 +99,7 @@ pub struct DoctorArguments {
     /// With --undo: restore also what somebody else has changed since.
     #[arg(long, requires = "undo")]
     force: bool,
+    #[cfg(target_os = "linux")]
     #[command(flatten)]
     state: StateArguments,
 }
@@ -99,6 +109,11 @@ impl DoctorArguments {
         if let Some(id) = &self.explain {
             return explain(out, id);
         }
+        #[cfg(not(target_os = "linux"))]
+        if self.undo || self.persist || self.apply.is_some() {
+            return Err(lacks("settings can be changed and made persistent on Linux only"));
+        }
+        #[cfg(target_os = "linux")]
         if self.undo {
             let options = apply::Undoing { force: self.force, dry_run: self.dry_run };
             return apply::undo(out, &options, &self.state.folder());
@@ -116,6 +131,7 @@ impl DoctorArguments {
         let mut report = doctor::diagnose(&case);
         report.trace = material.trace;
         let report = worded(&report, self.from.is_empty());
+        #[cfg(target_os = "linux")]
         if let Some(ids) = &self.apply {
             let options = apply::Options {
                 state: self.state.folder(),
@@ -125,6 +141,7 @@ impl DoctorArguments {
             };
             return apply::apply(out, &report, ids, &options, &|| self.again());
         }
+        #[cfg(target_os = "linux")]
         if self.persist {
             return pasted::print(out, &report, &material.snapshot);
         }
@@ -156,6 +173,7 @@ impl DoctorArguments {
     }
 
     /// The diagnosis once more, after settings were changed.
+    #[cfg(target_os = "linux")]
     fn again(&self) -> anyhow::Result<persist::After> {
         let material = source::read(self)?;
         let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;

@@ -48,7 +48,8 @@ pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Material> {
     Ok(Material { snapshot, traffic, trace })
 }
 
-fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
+/// What these texts say of a machine. Errors: one cannot be read, or nothing in them is the output of a known tool.
+pub fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
     if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("`-` stands for standard input, which can be read once");
     }

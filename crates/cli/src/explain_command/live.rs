@@ -10,7 +10,8 @@ use doctor::Case;
 use explain::report::LiveSample;
 use format::{duration, plural, printable, quoted};
 use host::live::{self, Options};
-use host::sample::{End, Limits};
+use host::sample::End;
+pub use host::sample::Limits;
 use host::text::Reader;
 use nic::{Profile, Setup};
 use std::io::Cursor;
@@ -38,13 +39,13 @@ pub fn present(name: &str) -> Option<Present> {
     Some(Present { profile: profile.clone(), setup: doctor::setup(device, &case) })
 }
 
-/// Interfaces of this network namespace, by name.
-pub fn interfaces() -> Vec<String> {
+/// What continues a sentence that says that there is no such file: that there is no such interface either.
+pub fn nor(name: &str) -> String {
     let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.map(|name| printable(&name)).collect();
     names.sort();
-    names
+    format!(", and {}", steer::error::unknown(name, &names))
 }
 
 /// Samples an interface until a limit is reached or a signal ends it. Errors: there is no such interface, it is down, its

@@ -1,5 +1,9 @@
 //! `rxlane explain`: where every frame of a capture, or of a sample of an interface, lands, and why.
 
+#[cfg(target_os = "linux")]
+pub mod live;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
 pub mod live;
 mod page;
 pub mod text;
@@ -14,7 +18,7 @@ use capture::{Capture, Progress};
 use explain::report::INTERFACE_KEY;
 use explain::{Options, Report};
 use format::{printable, quoted};
-use host::sample::Limits;
+use live::Limits;
 use nic::Receiver;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -199,7 +203,7 @@ fn open(path: &Path) -> anyhow::Result<Capture> {
     }
     if !path.exists() && path.components().count() == 1 {
         let name = printable(&path.display().to_string());
-        bail!("there is no file {name} here, and {}", steer::error::unknown(&name, &live::interfaces()));
+        bail!("there is no file {name} here{}", live::nor(&name));
     }
     Ok(Capture::open(path)?)
 }

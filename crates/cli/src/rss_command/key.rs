@@ -8,7 +8,8 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rss::HashKey;
 use serde_json::json;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -81,7 +82,7 @@ impl KeyArguments {
             }
             ("random", None) => {
                 let mut seed = [0; 32];
-                kernel::random::fill(&mut seed)?;
+                File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut seed))?;
                 Ok(HashKey::random(octets, &mut Xoshiro256PlusPlus::from_seed(seed))?)
             }
             ("symmetric", _) => Ok(HashKey::symmetric(octets)?),

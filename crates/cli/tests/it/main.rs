@@ -13,6 +13,7 @@ mod dissector;
 mod doctor;
 mod explain;
 mod explain_page;
+mod fleet;
 mod gen_command;
 mod language;
 mod model;

@@ -85,6 +85,7 @@ pub struct Case<'a> {
     steered: RefCell<BTreeMap<(String, u16), Option<Steered>>>,
     /// What the model expects, by interface, queue and means; each takes some hundred thousand simulated frames.
     modelled: RefCell<BTreeMap<(String, u32, By), Option<Modelled>>>,
+    asks_model: bool,
     /// Names by name: no borrows, which would fix the lifetime of the case.
     physical: OnceCell<BTreeMap<String, String>>,
     interrupts: OnceCell<BTreeMap<String, Vec<usize>>>,
@@ -107,10 +108,16 @@ impl<'a> Case<'a> {
             mixes: OnceCell::new(),
             steered: RefCell::default(),
             modelled: RefCell::default(),
+            asks_model: true,
             physical: OnceCell::new(),
             interrupts: OnceCell::new(),
             machine: OnceCell::new(),
         })
+    }
+
+    /// Without what the model expects of remedies, which takes most of the time of a diagnosis.
+    pub fn without_model(self) -> Case<'a> {
+        Case { asks_model: false, ..self }
     }
 
     /// What was read.
@@ -400,6 +407,9 @@ impl<'a> Case<'a> {
 
     /// What the model expects where software spreads the frames of a queue; `None`: cannot tell.
     pub(crate) fn modelled(&self, device: &Device<'_>, queue: u32, by: By) -> Option<Modelled> {
+        if !self.asks_model {
+            return None;
+        }
         let place = (device.name.clone(), queue, by);
         if let Some(known) = self.modelled.borrow().get(&place) {
             return known.clone();

@@ -2,7 +2,7 @@
 
 use crate::Case;
 use crate::load::{self, Load};
-use host::setting::quoted;
+use format::quoted;
 use host::{Interface, Interrupt, Quote};
 use std::collections::BTreeSet;
 use std::ops::Deref;

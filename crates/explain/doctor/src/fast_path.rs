@@ -6,7 +6,7 @@ use crate::facts::{Fact, FastFact, Since};
 use crate::forwarding;
 use crate::software::{Software, State};
 use crate::{Case, stacked};
-use host::setting::quoted;
+use format::quoted;
 use host::{Architecture, FastPath, Interface, Kind, Shares, Xdp};
 
 /// Part of the packets that it has to forward.

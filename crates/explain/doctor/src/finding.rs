@@ -40,6 +40,16 @@ pub enum Certainty {
     Possible,
 }
 
+impl Certainty {
+    /// The word of output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Certainty::Certain => "certain",
+            Certainty::Possible => "possible",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     pub from: String,

@@ -65,6 +65,17 @@ pub enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// The word of output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Healthy => "healthy",
+            Verdict::Limited => "limited",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct InterfaceRow {
     /// Name; empty where the text names none.

@@ -41,7 +41,9 @@ mod machine;
 mod netfilter;
 mod quote;
 pub mod redact;
+#[cfg(target_os = "linux")]
 pub mod sample;
+#[cfg(target_os = "linux")]
 pub mod setting;
 mod snapshot;
 pub mod statistics;

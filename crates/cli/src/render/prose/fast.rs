@@ -2,6 +2,7 @@
 
 use super::facts::parts::over;
 use doctor::facts::{FastEffect, FastFact};
+#[cfg(target_os = "linux")]
 use fastpath::Obstacle;
 use format::{plural, thousands};
 
@@ -20,12 +21,15 @@ pub fn sentence(fact: &FastFact) -> String {
             bracketed(passed(reason))
         ),
         FastFact::Refused { reason, connections, of } => {
-            let known = Obstacle::ALL.into_iter().find(|one| one.name() == reason);
+            #[cfg(target_os = "linux")]
+            let words = Obstacle::ALL.into_iter().find(|one| one.name() == reason).map_or("", obstacle);
+            #[cfg(not(target_os = "linux"))]
+            let words = "";
             format!(
                 "{} of {} that it did not take: {reason}{}.",
                 thousands(*connections),
                 plural(*of, "connection"),
-                bracketed(known.map_or("", obstacle))
+                bracketed(words)
             )
         }
         FastFact::NoneRefused => "It has refused no connection: the packets are of connections that nobody has answered yet, of \
@@ -136,6 +140,7 @@ pub fn passed(reason: &str) -> &'static str {
 }
 
 /// Why connections are left to the kernel.
+#[cfg(target_os = "linux")]
 pub fn obstacle(obstacle: Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Local => "to or from this machine",
@@ -160,7 +165,7 @@ pub fn obstacle(obstacle: Obstacle) -> &'static str {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use doctor::facts::Since;

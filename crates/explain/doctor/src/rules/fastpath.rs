@@ -6,7 +6,7 @@ use crate::fast_path::{self, Counted};
 use crate::finding::{Remedy, Severity, found};
 use crate::forwarding;
 use crate::rule::Judgement;
-use host::setting::quoted;
+use format::quoted;
 use host::{Counter, FastPath};
 
 /// What shows a fast path.

@@ -16,7 +16,7 @@ use crate::forwarding::{self, Lookup};
 use crate::load::{self, Limit};
 use crate::rule::Judgement;
 use crate::stacked;
-use host::setting::quoted;
+use format::quoted;
 use host::{Flowtable, Interface, Kind, Quote};
 
 /// Settings of OpenWrt's firewall.

@@ -7,7 +7,7 @@ use crate::loss::{self, Lost};
 use crate::rule::Judgement;
 use crate::stacked::{self, FullPppoe, Stack};
 use crate::{Case, ENOUGH_SINCE_START};
-use host::setting::quoted;
+use format::quoted;
 use host::{Counter, Quote, System};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::facts::{Effect, Fact, LinkCause};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
-use host::setting::quoted;
+use format::quoted;
 use host::{Counter, Delta, Fact as Read, LogLine, LogTopic, Quote, System};
 use nic::{Profile, schema};
 

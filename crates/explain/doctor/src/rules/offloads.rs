@@ -7,7 +7,7 @@ use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::rule::Judgement;
 use crate::stacked::{self, NAMED, OFFLOADS, Offload, Stack};
-use host::setting::quoted;
+use format::quoted;
 use host::{Feature, Interface, LogLine, LogTopic, Quote};
 
 /// Part of the traffic in PPPoE above which GRO has nothing to do, where the kernel does not coalesce PPPoE.

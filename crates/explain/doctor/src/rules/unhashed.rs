@@ -406,7 +406,7 @@ fn lacks_device(case: &Case<'_>) -> Judgement {
     let nic = case.snapshot().processes.iter().find_map(|process| {
         let word = process.quote.text.split_whitespace().find_map(|word| word.strip_prefix("nic-"))?;
         let name = word.split('.').next()?;
-        (!name.is_empty()).then(|| host::setting::quoted(name))
+        (!name.is_empty()).then(|| format::quoted(name))
     });
     let session = nic.is_none().then(|| "cat /proc/net/pppoe".to_owned());
     let name = nic.unwrap_or_else(|| "IFACE".to_owned());
