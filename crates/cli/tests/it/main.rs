@@ -22,4 +22,5 @@ mod own_captures;
 mod packaging;
 mod rss;
 mod run;
+mod schemas;
 mod steer;

@@ -3,7 +3,7 @@
 #[path = "../run/mod.rs"]
 mod ended;
 
-pub use ended::{BINARY, Ended, Report};
+pub use ended::{BINARY, Ended, Report, schema};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The program, run as its users run it: its file, how a run ended, and what it said.
 
+pub mod schema;
+
 use serde_json::Value;
 use std::fmt::Debug;
 use std::process::Output;
@@ -21,7 +23,7 @@ pub trait Ended {
     fn omits(&self, text: &str) -> &Self;
     /// In the row `case` of a table it ended with this code and said this.
     fn is(&self, case: &dyn Debug, code: i32, text: &str) -> &Self;
-    /// What it wrote to standard output, as JSON.
+    /// What it wrote to standard output, as JSON, which is as its schema says.
     fn json(&self) -> Value;
 }
 
@@ -105,6 +107,10 @@ impl Ended for Output {
 
     #[track_caller]
     fn json(&self) -> Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        let document =
+            serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.text()));
+        let violations = schema::violations(&document);
+        assert!(violations.is_empty(), "{}\n{document:#}", violations.join("\n"));
+        document
     }
 }
