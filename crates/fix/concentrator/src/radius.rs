@@ -14,10 +14,11 @@ use crate::event::Event;
 use crate::serving::Control;
 use ::radius::access::{self, Nas};
 use ::radius::accounting::{self, Whole};
-use ::radius::exchange::{NoAnswer, Patience, Request, Unusable};
+use ::radius::exchange::{Done, NoAnswer, Patience, Request, Unusable};
 use ::radius::{Packet, Secret};
 use pppoe::concentrator::accounting::Record;
 use pppoe::concentrator::{Question, Reply};
+use service::event_loop::any_ready;
 use sockets::Sockets;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -104,13 +105,13 @@ impl Radius {
     }
 
     fn send(&self, message: Message) {
-        // It ends when it is to, and nothing is sent after that.
+        // The thread lives until it is to finish, and nothing is sent after that.
         let _ = self.messages.send(message);
         // A wakeup that is pending is enough.
         let _ = (&self.wake).write(&[0]);
     }
 
-    /// Has somebody asked who a subscriber is.
+    /// Queries who a subscriber is.
     pub(crate) fn ask(&self, question: Box<Question>) {
         self.send(Message::Ask(question));
     }
@@ -134,7 +135,7 @@ struct Worker {
     woken: UnixStream,
     began: Instant,
     access: Sockets<Box<Question>>,
-    accounting: Sockets<Request>,
+    accounting: Sockets<()>,
     /// Records that wait, the oldest first.
     waiting: VecDeque<Request>,
     /// When those are tried again.
@@ -187,7 +188,7 @@ impl Worker {
             self.access.tick(now);
             self.accounting.tick(now);
             self.deliver(now);
-            if self.again.is_some_and(|again| again <= now) || self.again.is_none() {
+            if self.again.is_none_or(|again| again <= now) {
                 self.send_waiting(now);
             }
             self.access.flush();
@@ -285,12 +286,12 @@ impl Worker {
         while self.accounting.len() < most
             && let Some(request) = self.waiting.pop_front()
         {
-            self.accounting.request(now, request.clone(), request);
+            self.accounting.request(now, (), request);
         }
     }
 
     fn deliver(&mut self, now: Duration) {
-        for (question, answer) in self.access.done() {
+        for Done { token: question, answer, .. } in self.access.done() {
             let answer = match answer {
                 Ok(bytes) => self.decision(&question, &bytes),
                 Err(why) => Reply::None(why.to_string()),
@@ -298,7 +299,7 @@ impl Worker {
             self.answer(question, answer);
         }
         let mut untaken = Vec::new();
-        for (request, answer) in self.accounting.done() {
+        for Done { request, answer, .. } in self.accounting.done() {
             match answer {
                 Ok(_) => {
                     if std::mem::take(&mut self.is_silent) {
@@ -358,10 +359,10 @@ impl Worker {
             self.again.filter(|_| !self.waiting.is_empty()),
         ];
         let wait = deadlines.into_iter().flatten().min().map(|at| at.saturating_sub(now));
-        let ready =
-            sockets::wait(self.woken.as_fd(), self.access.sockets().chain(self.accounting.sockets()), wait);
+        let sockets = self.access.sockets().chain(self.accounting.sockets());
+        let is_ready = any_ready(sockets.chain([self.woken.as_fd()]), wait).unwrap_or_default();
         let now = self.began.elapsed();
-        if ready {
+        if is_ready {
             self.access.receive(now);
             self.accounting.receive(now);
         }

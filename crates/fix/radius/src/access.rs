@@ -1,4 +1,4 @@
-//! Who a subscriber is (RFC 2865): what is asked, and what the answer grants.
+//! Who a subscriber is (RFC 2865): the request, and what the answer grants.
 
 use crate::attribute::*;
 use crate::exchange::Request;
@@ -114,7 +114,7 @@ pub fn request(nas: &Nas, session: &Session<'_>, evidence: Evidence<'_>) -> Resu
     session.describe(&mut draft, nas)?;
     let mut password = None;
     match evidence {
-        Evidence::Pap(shown) => password = Some(shown.to_vec()),
+        Evidence::Pap(text) => password = Some(text.to_vec()),
         Evidence::ChapMd5 { identifier, challenge, response } => {
             draft.add(CHAP_PASSWORD, &[&[identifier][..], response].concat())?;
             draft.add(CHAP_CHALLENGE, challenge)?;
@@ -229,9 +229,9 @@ fn network(value: &[u8]) -> Option<(IpAddr, u8)> {
 /// RFC 3162 section 2.3: a reserved byte, the length in bits, as many bytes as that takes or more.
 fn prefix(value: &[u8]) -> Option<(Ipv6Addr, u8)> {
     let [_, bits, address @ ..] = value else { return None };
-    let mut octets = [0; 16];
-    octets.get_mut(..address.len())?.copy_from_slice(address);
-    (*bits <= 128 && usize::from(bits.div_ceil(8)) <= address.len()).then(|| (octets.into(), *bits))
+    let mut bytes = [0; 16];
+    bytes.get_mut(..address.len())?.copy_from_slice(address);
+    (*bits <= 128 && usize::from(bits.div_ceil(8)) <= address.len()).then(|| (bytes.into(), *bits))
 }
 
 #[cfg(test)]
@@ -251,13 +251,13 @@ mod tests {
         Nas { identifier: b"bras1".to_vec(), address: Some([10, 0, 0, 1].into()) }
     }
 
-    fn asked(evidence: Evidence<'_>) -> Request {
+    fn request_of(evidence: Evidence<'_>) -> Request {
         request(&nas(), &SESSION, evidence).expect("room")
     }
 
     #[test]
     fn a_request_describes_the_line() {
-        let request = asked(Evidence::Pap(b"secret"));
+        let request = request_of(Evidence::Pap(b"secret"));
         let packet = Packet::parse(&request.draft.bytes).expect("a packet");
         let one = |kind| packet.values(kind).next();
         assert_eq!(request.password.as_deref(), Some(&b"secret"[..]));
@@ -273,12 +273,12 @@ mod tests {
 
     #[test]
     fn evidence_is_passed_on_as_the_specifications_say() {
-        let chap = asked(Evidence::ChapMd5 { identifier: 9, challenge: &[1; 16], response: &[2; 16] });
+        let chap = request_of(Evidence::ChapMd5 { identifier: 9, challenge: &[1; 16], response: &[2; 16] });
         let packet = Packet::parse(&chap.draft.bytes).expect("a packet");
         assert_eq!(packet.values(CHAP_PASSWORD).next(), Some(&[&[9][..], &[2; 16]].concat()[..]));
         assert_eq!(packet.values(CHAP_CHALLENGE).next(), Some(&[1; 16][..]));
         let (challenge, peer_challenge, response) = (&[1; 16], &[2; 16], &[3; 24]);
-        let ms = asked(Evidence::MsChapV2 { identifier: 9, challenge, peer_challenge, response });
+        let ms = request_of(Evidence::MsChapV2 { identifier: 9, challenge, peer_challenge, response });
         let packet = Packet::parse(&ms.draft.bytes).expect("a packet");
         let value = packet.vendor_values(MICROSOFT, MS_CHAP2_RESPONSE).next().expect("a response");
         assert_eq!(

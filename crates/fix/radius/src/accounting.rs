@@ -61,7 +61,7 @@ pub struct Record<'r> {
     pub class: &'r [Vec<u8>],
 }
 
-/// An Accounting-Request. It says when it happened (Event-Timestamp, RFC 2869 section 5.3) instead of how long ago, so that the same octets
+/// An Accounting-Request. It says when it happened (Event-Timestamp, RFC 2869 section 5.3) instead of how long ago, so that the same bytes
 /// can be sent again, hours later, too.
 ///
 /// # Errors
@@ -94,10 +94,10 @@ pub fn request(nas: &Nas, session: &Session<'_>, record: &Record<'_>) -> Result<
             (record.received, [ACCT_INPUT_OCTETS, ACCT_INPUT_GIGAWORDS, ACCT_INPUT_PACKETS]),
             (record.sent, [ACCT_OUTPUT_OCTETS, ACCT_OUTPUT_GIGAWORDS, ACCT_OUTPUT_PACKETS]),
         ];
-        for ((octets, packets), [of_octets, of_gigawords, of_packets]) in directions {
+        for ((bytes, packets), [lower, higher, of_packets]) in directions {
             // The lower 32 bits, and how often they were full (RFC 2869 section 5.1).
-            draft.add_number(of_octets, octets as u32)?;
-            draft.add_number(of_gigawords, (octets >> 32) as u32)?;
+            draft.add_number(lower, bytes as u32)?;
+            draft.add_number(higher, (bytes >> 32) as u32)?;
             draft.add_number(of_packets, packets as u32)?;
         }
     }

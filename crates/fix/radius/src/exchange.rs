@@ -2,7 +2,7 @@
 
 use crate::packet::{Draft, Malformed, NoRoom, Packet};
 use crate::secret::{Forged, Secret};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub type Time = Duration;
 
 /// Requests of one socket that can be on their way at once: identifiers have eight bits.
 const IDENTIFIERS: usize = 256;
-/// Sockets for each server. Answers are told apart by the socket and the identifier (RFC 2865 section 3).
+/// Sockets for each server. Answers differ by the socket and the identifier (RFC 2865 section 3).
 pub const LANES: usize = 16;
 /// Requests that are on their way or wait for it; more are refused, so that memory has a limit.
 pub const MOST: usize = 65_536;
@@ -33,7 +33,7 @@ impl Patience {
         Patience { timeout: Duration::from_millis(1500), tries: 3, dead: Duration::from_secs(60) };
 }
 
-/// What is to be asked, so that it can be made for each server's secret.
+/// What is to be sent, so that it can be made for each server's secret.
 #[derive(Clone)]
 pub struct Request {
     /// Its attributes, but for the password and the Message-Authenticator.
@@ -88,6 +88,17 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
+/// A request that is over.
+#[derive(Debug)]
+pub struct Done<T> {
+    /// What it was for.
+    pub token: T,
+    /// The request, for who has it sent again later.
+    pub request: Request,
+    /// The bytes of its answer, which [`Packet::parse`] takes.
+    pub answer: Result<Vec<u8>, NoAnswer>,
+}
+
 /// What a step needs of the world, and where what comes of it goes. `T` says what an answer is for.
 pub struct Step<'s, T> {
     /// The time.
@@ -96,15 +107,15 @@ pub struct Step<'s, T> {
     pub random: &'s mut dyn FnMut(&mut [u8]),
     /// Packets to send.
     pub send: &'s mut Vec<Datagram>,
-    /// Requests that are over, each with the octets of its answer, which [`Packet::parse`] takes.
-    pub done: &'s mut Vec<(T, Result<Vec<u8>, NoAnswer>)>,
+    /// Requests that are over.
+    pub done: &'s mut Vec<Done<T>>,
 }
 
-/// Sockets of a server, and who waits for an answer by them.
+/// A socket of a server, and which request waits for an answer by it.
 #[derive(Debug)]
 struct Lane {
-    /// Places among the pending, by identifier.
-    waiting: [Option<u32>; IDENTIFIERS],
+    /// Numbers of requests, by identifier.
+    waiting: [Option<u64>; IDENTIFIERS],
     /// How many of them wait.
     used: usize,
     /// The identifier that is tried first for the next request: an answer that comes late finds its own unused for long.
@@ -132,13 +143,12 @@ struct Sent {
 struct Pending<T> {
     token: T,
     request: Request,
+    /// `None`: no identifier was free.
     sent: Option<Sent>,
     /// How often it went to this server.
     tries: u32,
     /// Servers that did not answer it, by their places.
     silent: Vec<usize>,
-    /// Raised with each use of the place, so that a timer of an earlier use is known.
-    serial: u64,
 }
 
 /// Everything that is on its way to some servers.
@@ -146,13 +156,13 @@ struct Pending<T> {
 pub struct Exchange<T> {
     servers: Vec<Server>,
     patience: Patience,
-    pending: Vec<Option<Pending<T>>>,
-    free: Vec<u32>,
+    /// Requests by number, which no two of them share.
+    pending: HashMap<u64, Pending<T>>,
+    last: u64,
     /// When which is sent again, the earliest first: all wait equally long.
-    timers: VecDeque<(Time, u32, u64)>,
+    timers: VecDeque<(Time, u64)>,
     /// Requests for which no identifier was free.
-    queue: VecDeque<(u32, u64)>,
-    serial: u64,
+    queue: VecDeque<u64>,
 }
 
 impl<T> Exchange<T> {
@@ -162,52 +172,38 @@ impl<T> Exchange<T> {
         Exchange {
             servers: secrets.into_iter().map(server).collect(),
             patience: Patience { tries: patience.tries.max(1), ..patience },
-            pending: Vec::new(),
-            free: Vec::new(),
+            pending: HashMap::new(),
+            last: 0,
             timers: VecDeque::new(),
             queue: VecDeque::new(),
-            serial: 0,
         }
     }
 
     /// Requests that are on their way or wait for it.
     pub fn len(&self) -> usize {
-        self.pending.len() - self.free.len()
+        self.pending.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether a server is among those that did not answer lately.
-    pub fn is_dead(&self, server: usize, now: Time) -> bool {
-        self.servers.get(server).and_then(|server| server.dead_until).is_some_and(|until| now < until)
+        self.pending.is_empty()
     }
 
     /// When [`Exchange::tick`] wants to be called next.
     pub fn deadline(&self) -> Option<Time> {
-        self.timers.front().map(|(at, _, _)| *at)
+        self.timers.front().map(|(at, _)| *at)
     }
 
     /// Sends a request.
     pub fn request(&mut self, step: &mut Step<'_, T>, token: T, request: Request) {
         if self.len() >= MOST {
-            step.done.push((token, Err(NoAnswer::Busy)));
+            step.done.push(Done { token, request, answer: Err(NoAnswer::Busy) });
             return;
         }
-        self.serial += 1;
-        let pending =
-            Pending { token, request, sent: None, tries: 0, silent: Vec::new(), serial: self.serial };
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => {
-                self.pending.push(None);
-                self.pending.len() as u32 - 1
-            }
-        };
-        self.pending[place as usize] = Some(pending);
-        self.send_to_next(step, place);
+        self.last += 1;
+        let pending = Pending { token, request, sent: None, tries: 0, silent: Vec::new() };
+        self.pending.insert(self.last, pending);
+        self.send_to_next(step, self.last);
     }
 
     /// Takes a datagram that came from a server by one of its sockets.
@@ -227,24 +223,20 @@ impl<T> Exchange<T> {
         let unexpected = Unusable::Unexpected(identifier);
         let from = self.servers.get_mut(server).ok_or(unexpected)?;
         let waiting = from.lanes.get(lane).and_then(|lane| lane.waiting[usize::from(identifier)]);
-        let place = waiting.ok_or(unexpected)?;
-        let sent = self.pending[place as usize].as_ref().and_then(|pending| pending.sent.as_ref());
+        let number = waiting.ok_or(unexpected)?;
+        let sent = self.pending.get(&number).and_then(|pending| pending.sent.as_ref());
         from.secret.verify(&sent.ok_or(unexpected)?.bytes, &packet)?;
         from.dead_until = None;
-        if let Some(pending) = self.remove(place) {
-            step.done.push((pending.token, Ok(packet.bytes().to_vec())));
-        }
+        self.end(step, number, Ok(packet.bytes().to_vec()));
         self.send_queued(step);
         Ok(())
     }
 
     /// Does what is due.
     pub fn tick(&mut self, step: &mut Step<'_, T>) {
-        while let Some((_, place, serial)) = self.timers.pop_front_if(|(at, _, _)| *at <= step.now) {
-            let Some(pending) = self.pending[place as usize].as_mut().filter(|one| one.serial == serial)
-            else {
-                continue;
-            };
+        while let Some((_, number)) = self.timers.pop_front_if(|(at, _)| *at <= step.now) {
+            // One that has its answer is there no more.
+            let Some(pending) = self.pending.get_mut(&number) else { continue };
             let Some(sent) = &pending.sent else { continue };
             let server = sent.server;
             // Another one has waited in vain for the same server: this one need not.
@@ -252,20 +244,20 @@ impl<T> Exchange<T> {
             if pending.tries < self.patience.tries && !(is_dead && self.servers.len() > 1) {
                 pending.tries += 1;
                 step.send.push(Datagram { server, lane: sent.lane, bytes: sent.bytes.clone() });
-                self.timers.push_back((step.now + self.patience.timeout, place, serial));
+                self.timers.push_back((step.now + self.patience.timeout, number));
                 continue;
             }
             self.servers[server].dead_until = Some(step.now + self.patience.dead);
             pending.silent.push(server);
-            self.release(place);
-            self.send_to_next(step, place);
+            self.release(number);
+            self.send_to_next(step, number);
         }
         self.send_queued(step);
     }
 
     /// Gives a request to the best server that it was not given to; where there is none, it is over.
-    fn send_to_next(&mut self, step: &mut Step<'_, T>, place: u32) {
-        let Some(pending) = &self.pending[place as usize] else { return };
+    fn send_to_next(&mut self, step: &mut Step<'_, T>, number: u64) {
+        let Some(pending) = self.pending.get(&number) else { return };
         let untried = (0..self.servers.len()).filter(|server| !pending.silent.contains(server));
         // The first that is not dead; where all are, the one that has been for longest.
         let order = |server: &usize| {
@@ -273,59 +265,46 @@ impl<T> Exchange<T> {
             (dead_until.unwrap_or_default(), *server)
         };
         let Some(server) = untried.min_by_key(order) else {
-            return self.give_up(step, place, NoAnswer::Silent);
+            return self.end(step, number, Err(NoAnswer::Silent));
         };
-        let serial = pending.serial;
-        match self.servers[server].take_identifier(place) {
-            None => self.queue.push_back((place, serial)),
-            Some((lane, identifier)) => self.send(step, place, server, lane, identifier),
+        match self.servers[server].take_identifier(number) {
+            None => self.queue.push_back(number),
+            Some((lane, identifier)) => self.send(step, number, server, lane, identifier),
         }
     }
 
-    fn send(&mut self, step: &mut Step<'_, T>, place: u32, server: usize, lane: usize, identifier: u8) {
-        let Some(pending) = self.pending[place as usize].as_mut() else { return };
+    fn send(&mut self, step: &mut Step<'_, T>, number: u64, server: usize, lane: usize, identifier: u8) {
+        let Some(pending) = self.pending.get_mut(&number) else { return };
         let mut authenticator = [0; 16];
         (step.random)(&mut authenticator);
-        let bytes = self.servers[server].secret.made(&pending.request, identifier, &authenticator);
-        let sent = |bytes| Sent { server, lane, identifier, bytes };
-        match bytes {
+        let made = self.servers[server].secret.made(&pending.request, identifier, &authenticator);
+        pending.tries = 1;
+        pending.sent = Some(Sent { server, lane, identifier, bytes: made.clone().unwrap_or_default() });
+        match made {
             Ok(bytes) => {
-                pending.tries = 1;
-                pending.sent = Some(sent(bytes.clone()));
-                self.timers.push_back((step.now + self.patience.timeout, place, pending.serial));
+                self.timers.push_back((step.now + self.patience.timeout, number));
                 step.send.push(Datagram { server, lane, bytes });
             }
-            Err(no_room) => {
-                pending.sent = Some(sent(Vec::new()));
-                self.give_up(step, place, no_room.into());
-            }
+            Err(no_room) => self.end(step, number, Err(no_room.into())),
         }
     }
 
+    /// Sends what waits for an identifier, until none is free again.
     fn send_queued(&mut self, step: &mut Step<'_, T>) {
-        for _ in 0..self.queue.len() {
-            let Some((place, serial)) = self.queue.pop_front() else { return };
-            let is_same =
-                self.pending[place as usize].as_ref().is_some_and(|pending| pending.serial == serial);
-            if is_same {
-                let before = self.queue.len();
-                self.send_to_next(step, place);
-                if self.queue.len() > before {
-                    return;
-                }
+        let waiting = self.queue.len();
+        for _ in 0..waiting {
+            let Some(number) = self.queue.pop_front() else { return };
+            let before = self.queue.len();
+            self.send_to_next(step, number);
+            if self.queue.len() > before {
+                return;
             }
-        }
-    }
-
-    fn give_up(&mut self, step: &mut Step<'_, T>, place: u32, why: NoAnswer) {
-        if let Some(pending) = self.remove(place) {
-            step.done.push((pending.token, Err(why)));
         }
     }
 
     /// Gives the identifier back.
-    fn release(&mut self, place: u32) {
-        let sent = self.pending[place as usize].as_mut().and_then(|pending| pending.sent.take());
+    fn release(&mut self, number: u64) {
+        let sent = self.pending.get_mut(&number).and_then(|pending| pending.sent.take());
         if let Some(sent) = sent {
             let lane = &mut self.servers[sent.server].lanes[sent.lane];
             lane.waiting[usize::from(sent.identifier)] = None;
@@ -333,17 +312,17 @@ impl<T> Exchange<T> {
         }
     }
 
-    fn remove(&mut self, place: u32) -> Option<Pending<T>> {
-        self.release(place);
-        let pending = self.pending[place as usize].take()?;
-        self.free.push(place);
-        Some(pending)
+    fn end(&mut self, step: &mut Step<'_, T>, number: u64, answer: Result<Vec<u8>, NoAnswer>) {
+        self.release(number);
+        if let Some(Pending { token, request, .. }) = self.pending.remove(&number) {
+            step.done.push(Done { token, request, answer });
+        }
     }
 }
 
 impl Server {
     /// An identifier of one of its sockets; `None`: all are in use.
-    fn take_identifier(&mut self, place: u32) -> Option<(usize, u8)> {
+    fn take_identifier(&mut self, number: u64) -> Option<(usize, u8)> {
         for at in 0..LANES {
             if at == self.lanes.len() {
                 self.lanes.push(Lane { waiting: [None; IDENTIFIERS], used: 0, next: 0 });
@@ -355,7 +334,7 @@ impl Server {
             let mut all = (0..=u8::MAX).map(|more| lane.next.wrapping_add(more));
             if let Some(identifier) = all.find(|identifier| lane.waiting[usize::from(*identifier)].is_none())
             {
-                lane.waiting[usize::from(identifier)] = Some(place);
+                lane.waiting[usize::from(identifier)] = Some(number);
                 lane.used += 1;
                 lane.next = identifier.wrapping_add(1);
                 return Some((at, identifier));
@@ -366,7 +345,7 @@ impl Server {
 }
 
 impl Secret {
-    /// The octets of a request.
+    /// The bytes of a request.
     fn made(&self, request: &Request, identifier: u8, authenticator: &[u8; 16]) -> Result<Vec<u8>, NoRoom> {
         let mut draft = request.draft.clone();
         if let Some(password) = &request.password {
@@ -384,13 +363,13 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const PATIENCE: Patience = Patience { timeout: SECOND, tries: 2, dead: Duration::from_secs(60) };
 
-    /// An exchange with its clock; servers answer when they are told to.
+    /// An exchange with its clock; servers answer when a test says so.
     struct World {
         exchange: Exchange<u32>,
         now: Time,
         drawn: u8,
         sent: Vec<Datagram>,
-        done: Vec<(u32, Result<Vec<u8>, NoAnswer>)>,
+        done: Vec<Done<u32>>,
     }
 
     impl World {
@@ -428,6 +407,19 @@ mod tests {
             self.step(|exchange, step| exchange.receive(step, datagram.server, datagram.lane, &bytes))
         }
 
+        /// Which requests are over, and how.
+        fn over(&self) -> Vec<(u32, Result<(), NoAnswer>)> {
+            self.done
+                .iter()
+                .map(|done| (done.token, done.answer.as_ref().map(drop).map_err(|why| *why)))
+                .collect()
+        }
+
+        /// Whether a server comes after the others.
+        fn is_dead(&self, server: usize) -> bool {
+            self.exchange.servers[server].dead_until.is_some_and(|until| self.now < until)
+        }
+
         fn sent(&mut self) -> Vec<Datagram> {
             std::mem::take(&mut self.sent)
         }
@@ -442,7 +434,7 @@ mod tests {
         assert_eq!(world.answer(&sent[1], 1), Err(Unusable::Forged(Forged::Authenticator)));
         assert_eq!(world.answer(&sent[1], 0), Ok(()));
         assert_eq!(world.answer(&sent[1], 0), Err(Unusable::Unexpected(1)));
-        assert!(matches!(&world.done[..], [(8, Ok(_))]));
+        assert!(matches!(&world.over()[..], [(8, Ok(()))]));
         assert_eq!(world.exchange.len(), 1);
     }
 
@@ -452,11 +444,11 @@ mod tests {
         world.request(1);
         let first = world.sent();
         world.wait();
-        assert_eq!(world.sent(), first, "the same octets (RFC 5080 section 2.2.1)");
+        assert_eq!(world.sent(), first, "the same bytes (RFC 5080 section 2.2.1)");
         world.wait();
         let second = world.sent();
         assert_eq!((first[0].server, second[0].server), (0, 1));
-        assert!(world.exchange.is_dead(0, world.now) && !world.exchange.is_dead(1, world.now));
+        assert!(world.is_dead(0) && !world.is_dead(1));
         // Whoever comes meanwhile goes to the living one at once.
         world.request(2);
         assert_eq!(world.sent()[0].server, 1);
@@ -476,9 +468,9 @@ mod tests {
         for _ in 0..6 {
             world.wait();
         }
-        assert_eq!(world.done, [(1, Err(NoAnswer::Silent))]);
+        assert_eq!(world.over(), [(1, Err(NoAnswer::Silent))]);
         assert!(world.exchange.is_empty() && world.exchange.deadline().is_none());
-        // All are dead: the one that has been for longest is asked.
+        // All are dead: the one that has been for longest gets it.
         world.sent();
         world.request(2);
         assert_eq!(world.sent()[0].server, 0);
@@ -518,7 +510,7 @@ mod tests {
     fn memory_has_a_limit() {
         let mut world = World::new(1);
         (0..MOST as u32 + 1).for_each(|token| world.request(token));
-        assert_eq!(world.done, [(MOST as u32, Err(NoAnswer::Busy))]);
+        assert_eq!(world.over(), [(MOST as u32, Err(NoAnswer::Busy))]);
     }
 
     #[test]
@@ -526,7 +518,7 @@ mod tests {
         let mut world = World::new(1);
         let request = Request { draft: Draft::new(Code::ACCESS_REQUEST), password: Some(vec![0; 129]) };
         world.step(|exchange, step| exchange.request(step, 1, request));
-        assert!(matches!(world.done[..], [(1, Err(NoAnswer::NoRoom(_)))]));
+        assert!(matches!(world.over()[..], [(1, Err(NoAnswer::NoRoom(_)))]));
         assert!(world.exchange.is_empty() && world.exchange.servers[0].lanes[0].waiting[0].is_none());
     }
 }

@@ -5,7 +5,7 @@
 //! * Nothing here has a socket or a clock: an [`Exchange`] takes requests and datagrams, and says what is to be sent and what is over.
 //! * An answer counts only if the request waits for it and its authenticator fits; of an Access-Request also only with a Message-Authenticator
 //!   that fits (RFC 3579 section 3.2), since without one anybody on the way can make an accept of a reject (Blast-RADIUS, CVE-2024-3596).
-//! * A request goes to one server after the other, to each some times with the same octets. A server that did not answer comes last for
+//! * A request goes to one server after the other, to each some times with the same bytes. A server that did not answer comes last for
 //!   a while.
 //! * Memory has a limit ([`exchange::MOST`]); no datagram panics.
 //!

@@ -1,4 +1,4 @@
-//! The octets of a RADIUS packet (RFC 2865 section 3): code, identifier, length, authenticator, attributes.
+//! The bytes of a RADIUS packet (RFC 2865 section 3): code, identifier, length, authenticator, attributes.
 
 use crate::attribute::VENDOR_SPECIFIC;
 use std::fmt;
@@ -50,7 +50,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Octets that are no packet.
+/// Bytes that are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Fewer bytes than a header has, or than the header says.

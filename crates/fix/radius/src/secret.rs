@@ -42,9 +42,9 @@ pub enum Forged {
 }
 
 impl Secret {
-    /// From its octets.
-    pub fn new(octets: impl Into<Vec<u8>>) -> Secret {
-        Secret(octets.into())
+    /// From its bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Secret {
+        Secret(bytes.into())
     }
 
     fn hmac(&self, parts: &[&[u8]]) -> [u8; 16] {
@@ -120,7 +120,7 @@ impl Secret {
         Ok(bytes)
     }
 
-    /// Sees that an answer to this request (its octets as they were sent) is of who knows the secret.
+    /// Sees that an answer to this request (its bytes as they were sent) is of who knows the secret.
     ///
     /// # Errors
     ///

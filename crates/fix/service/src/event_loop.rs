@@ -27,6 +27,20 @@ pub fn ready<const N: usize>(
     Ok(sources.map(|source| events.next().unwrap_or_default() && source.is_some()))
 }
 
+/// The same of any number of descriptors: whether one of them can be read, or reports an error or its end. A signal ends the wait with none.
+pub fn any_ready<'f>(
+    sources: impl IntoIterator<Item = BorrowedFd<'f>>,
+    timeout: Option<Duration>,
+) -> io::Result<bool> {
+    let polled = |source| PollFd::from_borrowed_fd(source, PollFlags::IN);
+    let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(polled).collect();
+    match poll(&mut polled, timeout.map(timespec).as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A time as poll(2) takes it.
 pub fn timespec(time: Duration) -> Timespec {
     Timespec {

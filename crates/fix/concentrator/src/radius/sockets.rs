@@ -1,10 +1,8 @@
 //! The sockets of some servers, and what is on its way by them.
 
 use super::Server;
-use ::radius::exchange::{Datagram, Exchange, NoAnswer, Patience, Request, Step, Unusable};
+use ::radius::exchange::{Datagram, Done, Exchange, Patience, Request, Step, Unusable};
 use ::radius::packet::LONGEST;
-use ::service::event_loop::timespec;
-use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,7 +16,7 @@ pub(super) struct Sockets<T> {
     /// By server and lane, made when they are first sent by.
     sockets: Vec<Vec<UdpSocket>>,
     send: Vec<Datagram>,
-    done: Vec<(T, Result<Vec<u8>, NoAnswer>)>,
+    done: Vec<Done<T>>,
     unusable: Vec<(SocketAddr, Unusable)>,
 }
 
@@ -68,7 +66,7 @@ impl<T> Sockets<T> {
     }
 
     /// What is over.
-    pub(super) fn done(&mut self) -> Vec<(T, Result<Vec<u8>, NoAnswer>)> {
+    pub(super) fn done(&mut self) -> Vec<Done<T>> {
         std::mem::take(&mut self.done)
     }
 
@@ -126,17 +124,4 @@ impl<T> Sockets<T> {
             }
         }
     }
-}
-
-/// Waits until `other` or one of the sockets has something, or for `timeout`; whether one has.
-pub(super) fn wait<'f>(
-    other: BorrowedFd<'f>,
-    sockets: impl Iterator<Item = BorrowedFd<'f>>,
-    timeout: Option<Duration>,
-) -> bool {
-    let mut polled: Vec<PollFd<'_>> = std::iter::once(other)
-        .chain(sockets)
-        .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN))
-        .collect();
-    poll(&mut polled, timeout.map(timespec).as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -38,7 +38,7 @@ impl<'i> Line<'i> {
     }
 }
 
-/// What a subscriber showed; `None`: nothing, and nobody is asked.
+/// What a subscriber showed; `None`: nothing, and no server is queried.
 pub(super) fn evidence(claim: &Claim) -> Option<access::Evidence<'_>> {
     match claim.evidence() {
         Evidence::None => None,

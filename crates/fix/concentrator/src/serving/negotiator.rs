@@ -19,7 +19,7 @@ use std::time::SystemTime;
 pub(super) struct Negotiator {
     pub(super) control: Arc<Control>,
     pub(super) socket: ControlSocket,
-    /// Who is asked in the place of the secrets, and gets records.
+    /// Who authenticates in the place of the secrets, and gets records.
     pub(super) radius: Option<Radius>,
 }
 
@@ -41,9 +41,15 @@ impl Negotiator {
                     }
                 }
                 Action::Removed(id) => state.carried.remove(id),
-                Action::Ask(question) => self.radius.iter().for_each(|radius| radius.ask(question.clone())),
+                Action::Ask(question) => {
+                    if let Some(radius) = &self.radius {
+                        radius.ask(question);
+                    }
+                }
                 Action::Account(record) => {
-                    self.radius.iter().for_each(|radius| radius.account(record.clone()));
+                    if let Some(radius) = &self.radius {
+                        radius.account(record.clone());
+                    }
                     if record.event == Recorded::Start {
                         report(&Event::Opened(record.clone()));
                     }
