@@ -75,14 +75,11 @@ pub fn failure(error: &anyhow::Error) -> (u8, String) {
         };
         return (code, error.to_string());
     }
-    match () {
-        () if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, with_causes(error)),
-        () => {
-            let lacks =
-                error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
-            (if lacks { 3 } else { 2 }, with_causes(error))
-        }
+    if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+        return (0, with_causes(error));
     }
+    let lacks = error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
+    (if lacks { 3 } else { 2 }, with_causes(error))
 }
 
 /// The sentence with its causes, where it does not say them itself.

@@ -6,7 +6,7 @@ mod status;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Output};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Output};
 // The same records, failures and layout as those of steering, with which an envelope is recorded.
 use crate::steer_command::item;
 
@@ -30,9 +30,6 @@ enum Command {
 
 impl EnvelopeArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        if !cfg!(target_os = "linux") {
-            return Err(Lacks("an envelope is kept by XDP, which Linux alone has".to_owned()).into());
-        }
         match self.command {
             Command::Check(arguments) => arguments.run(out),
             Command::Up(arguments) => arguments.run(out),

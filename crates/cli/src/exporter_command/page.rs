@@ -65,11 +65,9 @@ fn about(is_read: bool) -> Page {
 }
 
 fn findings(page: &mut Page, report: &Report) {
-    let verdicts =
-        [("healthy", Verdict::Healthy), ("limited", Verdict::Limited), ("unknown", Verdict::Unknown)];
-    for (word, verdict) in verdicts {
+    for verdict in [Verdict::Healthy, Verdict::Limited, Verdict::Unknown] {
         page.gauge("rxlane_verdict", "The verdict of the doctor: 1 for the one that holds.")
-            .sample(&[("verdict", word)], u8::from(report.verdict == verdict));
+            .sample(&[("verdict", verdict.name())], u8::from(report.verdict == verdict));
     }
     let mut count: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for finding in &report.findings {

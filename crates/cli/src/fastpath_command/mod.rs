@@ -7,7 +7,7 @@ mod up;
 
 use crate::arguments::StateArguments;
 use crate::arguments::numbers::number;
-use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Outcome, Output, POOR};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Outcome, Output, POOR};
 use crate::physical;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
@@ -45,9 +45,6 @@ enum Command {
 
 impl FastpathArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        if !cfg!(target_os = "linux") {
-            return Err(Lacks("the fast path is XDP, which Linux alone has".to_owned()).into());
-        }
         match self.command {
             Command::Check(arguments) => arguments.run(out),
             Command::Up(arguments) => arguments.run(out),

@@ -46,8 +46,8 @@ struct Summary {
 
 pub fn run(arguments: &ImportArguments, out: &mut Output) -> CommandResult {
     let bundles = bundles(&arguments.bundles)?;
-    let folder = folder(&arguments.parquet, &arguments.bundles)?;
-    let mut tables = Tables::create(&folder)?;
+    make_folder(&arguments.parquet, &arguments.bundles)?;
+    let mut tables = Tables::create(&arguments.parquet)?;
     let mut summary = Summary::default();
     let mut progress = Progress::new();
     for some in bundles.chunks(TOGETHER) {
@@ -89,15 +89,18 @@ fn bundles(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn folder(tables: &Path, bundles: &Path) -> anyhow::Result<PathBuf> {
+/// Makes the folder of the tables.
+fn make_folder(tables: &Path, bundles: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(tables)
         .with_context(|| format!("cannot make the folder of --parquet {}", tables.display()))?;
-    let same =
-        fs::canonicalize(tables).is_ok_and(|tables| fs::canonicalize(bundles).is_ok_and(|one| one == tables));
-    if same {
+    if is_same(tables, bundles) {
         bail!("--parquet {} is the folder of bundles; name another one", tables.display());
     }
-    Ok(tables.to_owned())
+    Ok(())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// Judges these bundles on all CPUs; the answers are in their order.
@@ -106,12 +109,11 @@ fn judge(bundles: &[PathBuf]) -> Vec<Judged> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let work = || {
         let mut judged = Vec::new();
-        while let Some((at, bundle)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, bundles.get(at)?)))
-        {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(bundle) = bundles.get(at) else { return judged };
             judged.push((at, judge_one(bundle)));
         }
-        judged
     };
     let mut judged: Vec<(usize, Judged)> = thread::scope(|scope| {
         let workers: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();

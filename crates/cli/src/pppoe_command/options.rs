@@ -133,10 +133,8 @@ pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result
     let text = String::from_utf8(read_file(path)?)
         .map_err(|_| anyhow!("{}: this is no UTF-8, which TOML has to be", path.display()))?;
     let at = |line: usize, why: String| anyhow!("{}: line {line}: {why}", path.display());
-    let table: toml::Table = toml::from_str(&text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        at(before.matches('\n').count() + 1, unread(error.message()))
-    })?;
+    let table: toml::Table =
+        toml::from_str(&text).map_err(|error| at(line_of(&text, &error), unread(error.message())))?;
     let mut arguments = Vec::new();
     for (key, value) in &table {
         let is_it = |line: &str| line.split_once('=').map_or(line, |(name, _)| name).contains(key.as_str());
@@ -155,6 +153,12 @@ pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result
         }
     }
     Ok(arguments)
+}
+
+/// The line, from 1, of which TOML says that.
+pub fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    before.matches('\n').count() + 1
 }
 
 /// What TOML says of a text that is none.

@@ -1,5 +1,6 @@
-//! The file that says which RADIUS servers are asked, and which get records.
+//! The file that names the RADIUS servers: who is queried, and who gets records.
 
+use super::options::line_of;
 use super::subscribers_file::passwords;
 use anyhow::{anyhow, bail};
 use concentrator::{Server, Servers};
@@ -49,10 +50,8 @@ pub fn read(path: &Path, name: &str, warns: bool) -> anyhow::Result<Servers> {
 }
 
 fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        anyhow!("line {}: {}", 1 + before.matches('\n').count(), error.message())
-    })?;
+    let file: File = toml::from_str(text)
+        .map_err(|error| anyhow!("line {}: {}", line_of(text, &error), error.message()))?;
     let seconds = |key: &str, given: Option<f64>, usual: Duration| match given {
         None => Ok(usual),
         Some(seconds) if (0.01..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),

@@ -58,7 +58,7 @@ pub struct ServeArguments {
     /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again, and SIGHUP with --daemon.
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
-    /// RADIUS servers that are asked who a subscriber is whom the secrets do not name, and that get records of accounting: a file in TOML.
+    /// RADIUS servers that authenticate subscribers whom the secrets do not name, and get records of accounting: a file in TOML.
     #[arg(long, value_name = "FILE", conflicts_with = "anybody")]
     radius: Option<PathBuf>,
     /// Accept subscribers without authentication.

@@ -25,7 +25,7 @@ pub struct Means<'a> {
     pub has_local: bool,
     /// Whether it has addresses for those that have none of their own.
     pub has_pool: bool,
-    /// Whether somebody else is asked who is not named.
+    /// Whether RADIUS authenticates who is not named.
     pub asks: bool,
 }
 
@@ -67,7 +67,7 @@ impl Means<'_> {
 #[derive(Clone, Debug)]
 pub struct SubscribersFile {
     pub path: Option<PathBuf>,
-    /// Whether there need be none: everybody is taken, or somebody else is asked.
+    /// Whether there need be none: everybody is taken, or RADIUS authenticates.
     pub anybody: bool,
     /// Name of the concentrator, for the second column of pppd's form.
     pub server: String,

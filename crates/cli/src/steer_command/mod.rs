@@ -9,7 +9,7 @@ mod stay;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::output::{BAD, BOLD, CommandResult, GOOD, Lacks, Output, POOR, QUIET};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Output, POOR, QUIET};
 use host::live::Progress;
 pub use prose::Worded;
 use std::io;
@@ -40,9 +40,6 @@ enum Command {
 
 impl SteerArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        if !cfg!(target_os = "linux") {
-            return Err(Lacks("steering is XDP, which Linux alone has".to_owned()).into());
-        }
         match self.command {
             Command::Check(arguments) => arguments.run(out),
             Command::Up(arguments) => arguments.run(out),

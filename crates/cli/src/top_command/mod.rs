@@ -57,9 +57,6 @@ pub struct TopArguments {
 
 impl TopArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        if !cfg!(target_os = "linux") {
-            return Err(Lacks("a live machine can be read on Linux only".to_owned()).into());
-        }
         let is_screen = !self.once && !self.json && io::stdout().is_terminal();
         if is_screen {
             check_terminal()?;

@@ -100,20 +100,20 @@ impl Part {
         self.index.find(Slot::spread(hash), same).map(|slot| slot.place)
     }
 
-    /// The flow of `key`, made by `new` when it is new, and whether it is.
+    /// The flow of `key`, made by `new` when it is new.
     #[inline]
-    fn entry(&mut self, hash: u32, key: &FlowKey, new: impl FnOnce() -> Flow) -> (&mut Flow, bool) {
+    fn entry(&mut self, hash: u32, key: &FlowKey, new: impl FnOnce() -> Flow) -> &mut Flow {
         let flows = &mut self.flows;
         let same = |slot: &Slot| slot.hash == hash && flows[slot.place as usize].key == *key;
         match self.index.entry(Slot::spread(hash), same, |slot| Slot::spread(slot.hash)) {
-            Entry::Occupied(slot) => (&mut flows[slot.get().place as usize], false),
+            Entry::Occupied(slot) => &mut flows[slot.get().place as usize],
             Entry::Vacant(vacant) => {
                 // Four billion flows are 400 gigabytes of them.
                 let place = flows.len() as u32;
                 vacant.insert(Slot { hash, place });
                 self.hashes.push(hash);
                 flows.push(new());
-                (&mut flows[place as usize], true)
+                &mut flows[place as usize]
             }
         }
     }
@@ -156,7 +156,7 @@ impl FlowTable {
             Some(place) => &mut part.flows[place as usize],
             None => {
                 let new = || Flow { key: sought.key, directions: Default::default() };
-                part.entry(sought.hash, &sought.key, new).0
+                part.entry(sought.hash, &sought.key, new)
             }
         };
         &mut flow.directions[usize::from(!sought.forward)]
@@ -228,7 +228,9 @@ fn absorb(part: &mut Part, mut source: Part, scattered: &mut Vec<OnQueue>) {
             match place {
                 Some(place) => add(&mut part.flows[*place as usize], flow, scattered),
                 // No two flows of a table have one key.
-                None => drop(part.entry(*hash, &flow.key, || flow.clone())),
+                None => {
+                    part.entry(*hash, &flow.key, || flow.clone());
+                }
             }
         }
     }
