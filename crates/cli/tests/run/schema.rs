@@ -22,76 +22,54 @@ pub fn violations(document: &Value) -> Vec<String> {
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let schema: Value =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut check = Check { root: &schema, violations: Vec::new() };
-    check.value(&schema, document, name);
-    check.violations
+    let mut violations = Vec::new();
+    check(&schema, document, name, &mut violations);
+    violations
 }
 
-struct Check<'s> {
-    root: &'s Value,
-    violations: Vec<String>,
-}
-
-impl<'s> Check<'s> {
-    fn value(&mut self, schema: &'s Value, value: &Value, at: &str) {
-        let Some(keywords) = schema.as_object() else {
-            // `true` allows everything, `false` nothing.
-            if schema == &Value::Bool(false) {
-                self.violations.push(format!("{at}: not in the schema"));
+fn check(schema: &Value, value: &Value, at: &str, violations: &mut Vec<String>) {
+    let keywords = schema.as_object().unwrap_or_else(|| panic!("{at}: {schema} is no schema"));
+    for (keyword, rule) in keywords {
+        let holds = match keyword.as_str() {
+            "$schema" | "$id" | "title" => true,
+            "type" => match rule {
+                Value::Array(kinds) => kinds.iter().any(|kind| is_kind(kind, value)),
+                kind => is_kind(kind, value),
+            },
+            "const" => rule == value,
+            "items" => {
+                for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+                    check(rule, item, &format!("{at}[{number}]"), violations);
+                }
+                true
             }
-            return;
+            "required" => {
+                let keys = rule.as_array().into_iter().flatten().filter_map(Value::as_str);
+                let lacks = |key: &&str| value.as_object().is_some_and(|object| !object.contains_key(*key));
+                violations.extend(keys.filter(lacks).map(|key| format!("{at}.{key}: missing")));
+                true
+            }
+            // Readers take fields that are added later; here each has to be in the schema.
+            "properties" => {
+                for (key, value) in value.as_object().into_iter().flatten() {
+                    match rule.get(key) {
+                        Some(rule) => check(rule, value, &format!("{at}.{key}"), violations),
+                        None => violations.push(format!("{at}.{key}: not in the schema")),
+                    }
+                }
+                true
+            }
+            // Of an object whose keys are names or numbers, and has no properties besides.
+            "additionalProperties" => {
+                for (key, value) in value.as_object().into_iter().flatten() {
+                    check(rule, value, &format!("{at}.{key}"), violations);
+                }
+                true
+            }
+            other => panic!("{at}: no file has used the keyword {other} before"),
         };
-        for (keyword, rule) in keywords {
-            let holds = match keyword.as_str() {
-                "$schema" | "$id" | "$defs" | "title" | "description" | "additionalProperties" => true,
-                "$ref" => {
-                    let place = rule.as_str().and_then(|place| self.root.pointer(place.strip_prefix('#')?));
-                    self.value(place.unwrap_or_else(|| panic!("{at}: {rule} is nowhere")), value, at);
-                    true
-                }
-                "type" => match rule {
-                    Value::Array(kinds) => kinds.iter().any(|kind| is_kind(kind, value)),
-                    kind => is_kind(kind, value),
-                },
-                "enum" => rule.as_array().is_some_and(|values| values.contains(value)),
-                "const" => rule == value,
-                "minimum" => value.as_f64().is_none_or(|value| Some(value) >= rule.as_f64()),
-                "maximum" => value.as_f64().is_none_or(|value| Some(value) <= rule.as_f64()),
-                "items" => {
-                    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.value(rule, item, &format!("{at}[{number}]"));
-                    }
-                    true
-                }
-                "required" => {
-                    let keys = rule.as_array().into_iter().flatten().filter_map(Value::as_str);
-                    let object = value.as_object();
-                    self.violations.extend(
-                        keys.filter(|key| object.is_some_and(|object| !object.contains_key(*key)))
-                            .map(|key| format!("{at}.{key}: missing")),
-                    );
-                    true
-                }
-                "properties" => {
-                    // Readers take fields that are added later; here each has to be in the schema.
-                    let rest = keywords.get("additionalProperties").unwrap_or(&Value::Bool(false));
-                    for (key, value) in value.as_object().into_iter().flatten() {
-                        self.value(rule.get(key).unwrap_or(rest), value, &format!("{at}.{key}"));
-                    }
-                    true
-                }
-                other => panic!("{at}: no file has used the keyword {other} before"),
-            };
-            if !holds {
-                self.violations.push(format!("{at}: {value} is not {keyword} {rule}"));
-            }
-        }
-        if !keywords.contains_key("properties")
-            && let (Some(rest), Some(object)) = (keywords.get("additionalProperties"), value.as_object())
-        {
-            for (key, value) in object {
-                self.value(rest, value, &format!("{at}.{key}"));
-            }
+        if !holds {
+            violations.push(format!("{at}: {value} is not {keyword} {rule}"));
         }
     }
 }

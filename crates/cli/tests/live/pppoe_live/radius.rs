@@ -127,6 +127,20 @@ fn names(line: &Line, servers: &[&str]) -> String {
     line.text("radius.toml")
 }
 
+/// A line, its FreeRADIUS, and a concentrator that queries servers at these addresses; the password of `user` is in its file.
+fn served(user: &str, servers: &[&str], more: &[&str]) -> Option<(Line, Process, Process)> {
+    let line = Line::new()?;
+    let server = server(&line)?;
+    line.write(user, "arctangent\n");
+    let file = names(&line, servers);
+    let serving = line.serve(&[&["--radius", &file], more].concat());
+    Some((line, server, serving))
+}
+
+fn wait_for_record(line: &Line, text: &str) {
+    wait_until(format!("a record with {text}"), || records(line).iter().any(|record| record.contains(text)));
+}
+
 /// What the server wrote of each record: `name = value` by line.
 fn records(line: &Line) -> Vec<String> {
     let text = fs::read_to_string(line.path("radius").join("detail")).unwrap_or_default();
@@ -141,12 +155,10 @@ fn value<'r>(record: &'r str, name: &str) -> &'r str {
 #[test]
 fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
     for method in ["pap", "chap", "ms-chap-v2"] {
-        let Some(line) = Line::new() else { return };
-        let Some(_server) = server(&line) else { return };
-        line.write("nemo", "arctangent\n");
         // Nobody listens at the first one.
-        let file = names(&line, &["127.0.0.2", "127.0.0.1"]);
-        let serving = line.serve(&["--radius", &file, "--auth", method, "--interim", "1"]);
+        let servers = ["127.0.0.2", "127.0.0.1"];
+        let served = served("nemo", &servers, &["--auth", method, "--interim", "1"]);
+        let Some((line, _server, serving)) = served else { return };
         let client = line.connect("nemo", &[]);
         assert_eq!(line.status("ppp0")["local"], "10.99.0.9");
         line.ping(&line.near, GATEWAY, 1492);
@@ -154,10 +166,8 @@ fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
         session.has(json!({"user": "nemo", "peer": "10.99.0.9", "prefix": "fd00:99:0:9::/64"}));
         let route = line.far.run("ip", &["route", "get", "10.98.0.7"]).expect("a route");
         assert!(route.contains("dev pppoe0"), "{route}");
-        wait_until("interim records", || {
-            records(&line).iter().any(|record| value(record, "Acct-Status-Type") == "Interim-Update")
-        });
-        // A user of the secrets is not asked for.
+        wait_for_record(&line, "Acct-Status-Type = Interim-Update");
+        // A user of the secrets takes no server.
         let own = line.connect("alice", &["--ifname", "ppp1"]);
         own.interrupted().ends(0);
         client.interrupted().ends(0);
@@ -189,13 +199,9 @@ fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
 
 #[test]
 fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
-    let Some(line) = Line::new() else { return };
-    let Some(first) = server(&line) else { return };
-    line.write("nemo", "arctangent\n");
-    let file = names(&line, &["127.0.0.1"]);
-    let serving = line.serve(&["--radius", &file]);
+    let Some((line, first, serving)) = served("nemo", &["127.0.0.1"], &[]) else { return };
     let client = line.connect("nemo", &[]);
-    wait_until("the start is recorded", || records(&line).iter().any(|record| record.contains("= Start")));
+    wait_for_record(&line, "= Start");
     first.interrupted();
     client.interrupted().ends(0);
     line.wait_for_sessions(0);
@@ -205,7 +211,7 @@ fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
     serving.hear("no RADIUS server answers", 1);
     fs::rename(line.path("radius"), line.path("earlier")).expect("moved");
     let Some(_second) = server(&line) else { return };
-    wait_until("the stop is recorded", || records(&line).iter().any(|record| record.contains("= Stop")));
+    wait_for_record(&line, "= Stop");
     serving.hear("a RADIUS server takes records of accounting again", 1);
     serving.interrupted().ends(0);
     let stops = records(&line).iter().filter(|record| record.contains("= Stop")).count();
@@ -214,17 +220,11 @@ fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
 
 #[test]
 fn the_time_that_is_granted_ends_a_session() {
-    let Some(line) = Line::new() else { return };
-    let Some(_server) = server(&line) else { return };
-    line.write("brief", "arctangent\n");
-    let file = names(&line, &["127.0.0.1"]);
-    let serving = line.serve(&["--radius", &file]);
+    let Some((line, _server, serving)) = served("brief", &["127.0.0.1"], &[]) else { return };
     let client = line.connect("brief", &["--reconnect", "false"]);
     assert_eq!(line.status("ppp0")["local"], "10.64.0.2");
     client.ended().ends(1);
     serving.hear("the time that RADIUS granted is over", 1);
-    wait_until("the stop is recorded", || {
-        records(&line).iter().any(|record| record.contains("Acct-Terminate-Cause = Session-Timeout"))
-    });
+    wait_for_record(&line, "Acct-Terminate-Cause = Session-Timeout");
     serving.interrupted().ends(0);
 }
