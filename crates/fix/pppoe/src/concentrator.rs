@@ -19,7 +19,7 @@
 //! # Deliberately not here
 //!
 //! Sockets, interfaces, files, and packets of users: crate `link`. Router Advertisements and DHCPv6 for the prefixes: a program
-//! of its own. RADIUS: who is asked in the place of the secrets ([`Action::Ask`]) is the caller's business.
+//! of its own. RADIUS: who authenticates in the place of the secrets ([`Action::Ask`]) is the caller's business.
 
 pub mod accounting;
 mod authentication;

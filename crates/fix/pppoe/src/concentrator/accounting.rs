@@ -121,7 +121,7 @@ pub struct Record {
     pub address: Option<Ipv4Addr>,
     /// IPv6 prefix of the link.
     pub prefix: Option<Network>,
-    /// What somebody else granted, where they were asked.
+    /// What somebody else granted, where the secrets do not name the user.
     pub granted: Option<Arc<Granted>>,
     /// Time since the first network protocol came up.
     pub uptime: Duration,

@@ -45,7 +45,7 @@ pub enum Refusal {
     /// Neither protocol is for this user.
     #[error("there is neither an IPv4 address nor IPv6 for this user")]
     Nothing,
-    /// Whoever is asked in the place of the secrets says no, with these words for the subscriber.
+    /// Whoever authenticates in the place of the secrets says no, with these words for the subscriber.
     #[error("RADIUS refuses the user{}", in_words(.0))]
     Elsewhere(String),
     /// Nobody answers, or what they say cannot be used: why.
@@ -80,7 +80,7 @@ impl Refusal {
 }
 
 impl Concentrator {
-    /// Says what comes of a claim; `None`: somebody else is asked, whose answer [`Concentrator::answer`] takes.
+    /// Says what comes of a claim; `None`: somebody else is queried, whose answer [`Concentrator::answer`] takes.
     pub(super) fn authenticate(&mut self, step: &mut Step<'_>, slot: u32, claim: &Claim) -> Option<Verdict> {
         let secrets = self.secrets.clone();
         let is_elsewhere =
@@ -153,7 +153,7 @@ impl Concentrator {
         Ok((grant, proof))
     }
 
-    /// Gives a session whose user is known now what it gets. `granted`: by whoever was asked.
+    /// Gives a session whose user is known now what it gets. `granted`: by whoever authenticated it in the place of the secrets.
     pub(super) fn grant(
         &mut self,
         step: &mut Step<'_>,

@@ -1,4 +1,4 @@
-//! Whoever is asked who a subscriber is, in the place of the secrets.
+//! Whoever authenticates subscribers in the place of the secrets.
 
 use super::authentication::Refusal;
 use super::network::Network;

@@ -25,7 +25,7 @@ pub struct Config {
     pub discovery: Discovery,
     /// What subscribers have to authenticate by, in order of preference. Empty: nobody has to.
     pub methods: Vec<Method>,
-    /// Whether somebody else is asked who a subscriber is that the secrets do not name ([`super::Action::Ask`]).
+    /// Whether somebody else authenticates subscribers that the secrets do not name ([`super::Action::Ask`]).
     pub asks: bool,
     pub timers: Timers,
     /// The own IPv4 address, on the link to every subscriber. `None`: no IPv4.

@@ -169,7 +169,7 @@ impl Concentrator {
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &HashMap<Network, &[u8]>) -> Option<Why> {
         let user = entry.identity.user.as_deref()?;
-        // Whoever was asked for it is not asked again.
+        // Whoever authenticated it is not queried again.
         if self.config.methods.is_empty() || entry.granted.is_some() {
             return None;
         }

@@ -140,7 +140,7 @@ pub(super) struct Entry {
     pub(super) interim: Option<Time>,
     timer: Option<Time>,
     pub(super) lease: Lease,
-    /// What somebody else granted, where they were asked.
+    /// What somebody else granted, where the secrets do not name the user.
     pub(super) granted: Option<Arc<Granted>>,
     /// When the time that they granted is over.
     pub(super) ends: Option<Time>,

@@ -14,7 +14,7 @@ pub struct Claim {
     pub(crate) serial: u32,
 }
 
-/// What the peer showed, for whoever is asked in the place of a secret.
+/// What the peer showed, for whoever authenticates in the place of a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Evidence {
     /// Nothing, since nobody has to.

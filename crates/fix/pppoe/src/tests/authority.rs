@@ -1,4 +1,4 @@
-//! Subscribers whom the secrets do not name: somebody else is asked, who answers soon, late, or never.
+//! Subscribers whom the secrets do not name: somebody else is queried, who answers soon, late, or never.
 
 use super::world::{ALL, Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event};
@@ -28,8 +28,8 @@ fn fixed(last: u8) -> Profile {
     Profile { address: Address::Fixed([10, 0, 0, last].into()), ..Profile::default() }
 }
 
-/// Lets a host connect until somebody is asked.
-fn asked(world: &mut World, host: Host) -> Question {
+/// Lets a host connect until somebody is queried.
+fn question_of(world: &mut World, host: Host) -> Question {
     world.join(host);
     world.run(seconds(2));
     world.questions.pop().expect("a question")
@@ -44,7 +44,7 @@ fn answer(world: &mut World, question: &Question, answer: Reply) {
 #[test]
 fn a_subscriber_gets_what_is_granted_and_records_carry_the_class() {
     let mut world = world();
-    let question = asked(&mut world, host(0, &[Method::ChapMd5]));
+    let question = question_of(&mut world, host(0, &[Method::ChapMd5]));
     assert_eq!(question.claim.user(), NEMO);
     assert!(matches!(question.claim.evidence(), Evidence::ChapMd5 { .. }));
     assert_eq!(world.up(), 0);
@@ -61,7 +61,7 @@ fn a_subscriber_gets_what_is_granted_and_records_carry_the_class() {
 }
 
 #[test]
-fn a_user_of_the_secrets_is_not_asked_for() {
+fn a_user_of_the_secrets_needs_no_answer() {
     let mut world = world();
     world.join(Host::new(1, place(1, 1), "alice", "wonder", &ALL));
     world.run(seconds(3));
@@ -97,14 +97,14 @@ fn a_refusal_and_no_answer_end_the_session_and_only_the_first_holds_off() {
 #[test]
 fn an_answer_that_comes_too_late_changes_nothing() {
     let mut world = world();
-    let question = asked(&mut world, host(0, &[Method::Pap]));
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
     world.hosts[0].is_dead = true;
     world.run(seconds(120));
     assert!(world.concentrator.is_empty());
     answer(&mut world, &question, accepted(fixed(3)));
     assert!(world.concentrator.is_empty() && world.concentrator.free_addresses() == 4);
     // Nor does a second one to the same question.
-    let question = asked(&mut world, host(1, &[Method::Pap]));
+    let question = question_of(&mut world, host(1, &[Method::Pap]));
     answer(&mut world, &question, accepted(fixed(3)));
     assert_eq!(world.up(), 1);
     answer(&mut world, &question, Reply::Refused(String::new()));
@@ -114,7 +114,7 @@ fn an_answer_that_comes_too_late_changes_nothing() {
 #[test]
 fn ms_chap_v2_takes_what_shows_the_password_to_the_host() {
     let mut world = world();
-    let question = asked(&mut world, host(0, &[Method::MsChapV2]));
+    let question = question_of(&mut world, host(0, &[Method::MsChapV2]));
     let proof = question.claim.proof(b"arctangent").expect("the right password");
     let digits: String =
         proof.authenticator_response.expect("MS-CHAPv2").iter().map(|byte| format!("{byte:02X}")).collect();
@@ -123,7 +123,7 @@ fn ms_chap_v2_takes_what_shows_the_password_to_the_host() {
     answer(&mut world, &question, Reply::Accepted { granted, success });
     assert_eq!(world.up(), 1, "{:?}", world.notices);
 
-    let question = asked(&mut world, host(1, &[Method::MsChapV2]));
+    let question = question_of(&mut world, host(1, &[Method::MsChapV2]));
     answer(&mut world, &question, accepted(Profile::default()));
     assert!(world.notices.iter().any(|notice| notice.contains("MS-CHAP2-Success")), "{:?}", world.notices);
 }
@@ -136,7 +136,7 @@ fn what_no_host_can_have_is_refused() {
     let multicast =
         Profile { routes: Box::new(["224.0.0.0/8".parse().expect("a network")]), ..Profile::default() };
     for (number, profile) in (0..).zip([loopback, own, multicast]) {
-        let question = asked(&mut world, host(number, &[Method::Pap]));
+        let question = question_of(&mut world, host(number, &[Method::Pap]));
         answer(&mut world, &question, accepted(profile.clone()));
         let ended = world.ends.last().expect("an end");
         assert!(
@@ -149,7 +149,7 @@ fn what_no_host_can_have_is_refused() {
 #[test]
 fn the_time_and_the_interval_that_are_granted_hold_over_a_takeover() {
     let mut world = world();
-    let question = asked(&mut world, host(0, &[Method::Pap]));
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
     let granted = Granted {
         time: Some(seconds(100)),
         interim: Some(seconds(20)),

@@ -225,7 +225,7 @@ pub struct World {
     pub ends: Vec<End>,
     pub records: Vec<Record>,
     pub notices: Vec<String>,
-    /// What somebody else is asked.
+    /// What somebody else is to answer.
     pub questions: Vec<Question>,
     pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
 }
