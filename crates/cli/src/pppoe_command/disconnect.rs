@@ -29,7 +29,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 const USAGE: &str = "\
 rxlane pppoe disconnect IFNAME
-       rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--all
+       rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--vlan VLANS|--line ID|--all
        rxlane pppoe disconnect --concentrator IFACE";
 
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ rxlane pppoe disconnect IFNAME
 A client's session: the concentrator gets a Terminate-Request and a PADT, and the command waits until interface, routes and name servers are as \
 before.\n\n\
 Subscribers of a concentrator get the same, and connect again if they want to: those that one of --id, --user, --address, \
---mac and --all names. Without any of these the concentrator itself ends.\n\n\
+--mac, --vlan, --line and --all names. Without any of these the concentrator itself ends.\n\n\
 Exit codes: 0 done, 1 there was no such session or concentrator, or its process was killed before (what it left is put back), or does \
 not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it requires root, or accounts or the log lack \
 something that a full disk did not take.\n\n\
@@ -47,7 +47,7 @@ rxlane pppoe disconnect --concentrator eth1 --user alice\n  \
 rxlane pppoe disconnect --concentrator eth1")]
 pub struct DisconnectArguments {
     /// Interface of a client's session, as `rxlane pppoe connect --ifname` named it.
-    #[arg(value_name = "IFNAME", conflicts_with_all = ["concentrator", "id", "user", "address", "mac", "all"])]
+    #[arg(value_name = "IFNAME", conflicts_with_all = ["concentrator", "id", "user", "address", "mac", "vlan", "line", "all"])]
     name: Option<String>,
     /// Interface that is served: its concentrator, or some of its sessions [default for these: the only one].
     #[arg(long, value_name = "IFACE")]
@@ -77,6 +77,12 @@ struct Which {
     /// All sessions of a MAC address.
     #[arg(long, value_name = "MAC")]
     mac: Option<String>,
+    /// All sessions of VLANs, as `rxlane pppoe serve --vlan` has them: 100.200, 100.*.
+    #[arg(long, value_name = "VLANS")]
+    vlan: Option<String>,
+    /// All sessions of a line, by its Agent-Circuit-Id or Agent-Remote-Id (TR-101).
+    #[arg(long, value_name = "ID")]
+    line: Option<String>,
     /// All sessions.
     #[arg(long)]
     all: bool,
@@ -85,7 +91,7 @@ struct Which {
 impl Which {
     /// Sees that the question is one line, which is what it is cut to.
     fn check(&self) -> anyhow::Result<()> {
-        for (option, text) in [("--id", &self.id), ("--user", &self.user), ("--mac", &self.mac)] {
+        for (option, _, text) in self.texts() {
             let Some(text) = text else { continue };
             if text.contains(char::is_control) {
                 return Err(anyhow!("{option} {}: no name has control characters", text.escape_debug()));
@@ -97,11 +103,21 @@ impl Which {
         Ok(())
     }
 
+    /// Option, word of the question, what was given.
+    const fn texts(&self) -> [(&'static str, &'static str, &Option<String>); 5] {
+        [
+            ("--id", "id", &self.id),
+            ("--user", "user", &self.user),
+            ("--mac", "mac", &self.mac),
+            ("--vlan", "vlan", &self.vlan),
+            ("--line", "line", &self.line),
+        ]
+    }
+
     fn question(&self) -> Option<String> {
-        let one = self.id.as_ref().map(|id| format!("id {id}"));
-        let one = one.or(self.user.as_ref().map(|user| format!("user {user}")));
-        let one = one.or(self.address.map(|address| format!("address {address}")));
-        let one = one.or(self.mac.as_ref().map(|mac| format!("mac {mac}")));
+        let text =
+            self.texts().into_iter().find_map(|(_, kind, text)| Some(format!("{kind} {}", text.as_ref()?)));
+        let one = text.or(self.address.map(|address| format!("address {address}")));
         let one = one.or(self.all.then(|| "all".to_owned()));
         one.map(|which| format!("disconnect {which}"))
     }
@@ -123,7 +139,7 @@ impl DisconnectArguments {
             },
             (None, None, None) => Err(anyhow!(
                 "what is to end? IFNAME names a client's session, `--concentrator IFACE` a concentrator, and one of --id, --user, \
-                 --address, --mac and --all sessions of one (`rxlane pppoe status` lists what there is)"
+                 --address, --mac, --vlan, --line and --all sessions of one (`rxlane pppoe status` lists what there is)"
             )),
         }
     }
@@ -173,7 +189,11 @@ impl DisconnectArguments {
             }
             None => {
                 let (kind, value) = which.split_once(' ').unwrap_or((which, ""));
-                let kind = if kind == "mac" { "MAC address" } else { "session id" };
+                let kind = match kind {
+                    "mac" => "MAC address",
+                    "vlan" => "VLAN (a number, or `100.200`, `100.*`)",
+                    _ => "session id",
+                };
                 Err(anyhow!(
                     "`{value}` is no {kind}: `rxlane pppoe sessions {quoted_interface}` shows what is",
                     quoted_interface = quoted(interface)

@@ -100,6 +100,17 @@ fn radius(what: &RadiusEvent) -> String {
         RadiusEvent::Lost { records } => {
             format!("{} of accounting for RADIUS lost", plural(*records, "record"))
         }
+        RadiusEvent::Requested { server, request, sessions } => {
+            let what = if request.change.is_some() { "changes" } else { "ends" };
+            let user = behind_space(request.sessions.user.as_deref().unwrap_or_default());
+            format!("the RADIUS server {server} {what} {}{user}", plural(*sessions as u64, "session"))
+        }
+        RadiusEvent::Refused { server, why } => {
+            format!("a request of the RADIUS server {server} is refused: {why}")
+        }
+        RadiusEvent::Ignored { from, why } => {
+            format!("a request of {from} for RADIUS gets no answer: {why}")
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 use super::options::line_of;
 use super::subscribers_file::passwords;
 use anyhow::{anyhow, bail};
-use concentrator::{Server, Servers};
+use concentrator::{Clients, Server, Servers};
 use radius::Secret;
 use radius::access::Nas;
+use radius::dynamic_authorization;
 use radius::exchange::Patience;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +30,26 @@ struct File {
     dead: Option<f64>,
     #[serde(default)]
     server: Vec<Table>,
+    dynamic_authorization: Option<Listening>,
+}
+
+/// Requests of servers (RFC 5176).
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Listening {
+    listen: IpAddr,
+    port: Option<u16>,
+    timestamp: Option<bool>,
+    #[serde(default)]
+    client: Vec<Client>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Client {
+    address: IpAddr,
+    /// As in [`Table`].
+    secret: Value,
 }
 
 #[derive(Deserialize)]
@@ -70,11 +91,10 @@ fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
         bail!("there is no [[server]] with address and secret");
     }
     let (mut access, mut accounting) = (Vec::new(), Vec::new());
+    let mut known = Vec::new();
     for Table { address, secret, authentication, accounting: records } in file.server {
-        let secret = match secret {
-            Value::String(secret) if !secret.is_empty() => Secret::new(secret),
-            _ => bail!("the secret of {address}: expected text in quotes, at least one character"),
-        };
+        let secret = secret_of(address, secret)?;
+        known.push((address, secret.clone()));
         let ports = [
             (authentication.unwrap_or(AUTHENTICATION), &mut access),
             (records.unwrap_or(ACCOUNTING), &mut accounting),
@@ -92,7 +112,28 @@ fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
     if nas.identifier.is_empty() || nas.identifier.len() > 253 {
         bail!("identifier: expected 1 to 253 bytes");
     }
-    Ok(Servers { nas, access, accounting, patience })
+    let clients = file.dynamic_authorization.map(|listening| clients(listening, known)).transpose()?;
+    Ok(Servers { nas, access, accounting, patience, clients })
+}
+
+fn secret_of(address: IpAddr, secret: Value) -> anyhow::Result<Secret> {
+    match secret {
+        Value::String(secret) if !secret.is_empty() => Ok(Secret::new(secret)),
+        _ => bail!("the secret of {address}: expected text in quotes, at least one character"),
+    }
+}
+
+/// Who may end sessions and change them: who is named there, else the servers.
+fn clients(listening: Listening, servers: Vec<(IpAddr, Secret)>) -> anyhow::Result<Clients> {
+    let Listening { listen, port, timestamp, client } = listening;
+    let named =
+        client.into_iter().map(|Client { address, secret }| Ok((address, secret_of(address, secret)?)));
+    let named = named.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(Clients {
+        listen: SocketAddr::new(listen, port.unwrap_or(dynamic_authorization::PORT)),
+        clients: if named.is_empty() { servers } else { named },
+        needs_timestamp: timestamp.unwrap_or(true),
+    })
 }
 
 #[cfg(test)]
@@ -119,6 +160,27 @@ mod tests {
             parse("[[server]]\naddress = \"::1\"\nsecret = \"x\"", "rxlane").expect("one").nas.identifier,
             b"rxlane"
         );
+    }
+
+    #[test]
+    fn requests_are_taken_of_the_servers_or_of_those_that_are_named() {
+        let one = "[[server]]\naddress = \"10.0.0.5\"\nsecret = \"one\"\n";
+        let clients = |text: &str| parse(&format!("{one}{text}"), "rxlane").expect("servers").clients;
+        assert_eq!(clients(""), None);
+        let listen = "[dynamic-authorization]\nlisten = \"10.0.0.1\"\n";
+        let servers = Clients {
+            listen: ([10, 0, 0, 1], 3799).into(),
+            clients: vec![([10, 0, 0, 5].into(), Secret::new("one"))],
+            needs_timestamp: true,
+        };
+        assert_eq!(clients(listen), Some(servers.clone()));
+        let client = "[[dynamic-authorization.client]]\naddress = \"10.0.0.9\"\nsecret = \"two\"\n";
+        let named = Clients {
+            listen: ([10, 0, 0, 1], 1700).into(),
+            clients: vec![([10, 0, 0, 9].into(), Secret::new("two"))],
+            needs_timestamp: false,
+        };
+        assert_eq!(clients(&format!("{listen}port = 1700\ntimestamp = false\n{client}")), Some(named));
     }
 
     #[test]

@@ -201,6 +201,9 @@ impl ServeArguments {
             if !servers.accounting.is_empty() {
                 item(out, "accounting", &format!("records for {}", list(&servers.accounting)))?;
             }
+            if let Some(clients) = &servers.clients {
+                item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
+            }
         }
         let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
         let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();

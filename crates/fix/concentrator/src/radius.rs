@@ -6,7 +6,9 @@
 //! * A record of accounting that no server takes waits in memory, [`MOST_WAITING`] of them at most, and is sent when one answers
 //!   again, with the time at which it was made and the same `Acct-Session-Id`.
 //! * At the end it is waited for until the records are taken, or nobody answers any more.
+//! * Servers may end sessions and change what was granted to them (RFC 5176), where that is configured.
 
+mod dynamic;
 mod sockets;
 mod words;
 
@@ -14,10 +16,13 @@ use crate::event::Event;
 use crate::serving::Control;
 use ::radius::access::{self, Nas};
 use ::radius::accounting::{self, Whole};
+use ::radius::dynamic_authorization::{ErrorCause, Request as Dynamic};
 use ::radius::exchange::{Done, NoAnswer, Patience, Request, Unusable};
 use ::radius::{Packet, Secret};
+use dynamic::Listener;
+pub use dynamic::{Clients, Ignored};
 use pppoe::concentrator::accounting::Record;
-use pppoe::concentrator::{Question, Reply};
+use pppoe::concentrator::{NotGranted, Question, Reply};
 use service::event_loop::any_ready;
 use sockets::Sockets;
 use std::collections::{HashMap, VecDeque};
@@ -58,6 +63,8 @@ pub struct Servers {
     /// Who gets records, in order of preference; empty: nobody.
     pub accounting: Vec<Server>,
     pub patience: Patience,
+    /// Who may end sessions and change what was granted to them.
+    pub clients: Option<Clients>,
 }
 
 /// What happens with the servers.
@@ -73,6 +80,12 @@ pub enum RadiusEvent {
     Taken { records: usize },
     /// Records are lost: there were too many, or the end came.
     Lost { records: u64 },
+    /// A server requested something: of how many sessions it was done.
+    Requested { server: SocketAddr, request: Box<Dynamic>, sessions: usize },
+    /// A server requested what cannot be: why.
+    Refused { server: SocketAddr, why: ErrorCause },
+    /// A datagram to where requests come to has no answer: why the first of its kind has none.
+    Ignored { from: SocketAddr, why: Ignored },
 }
 
 enum Message {
@@ -96,7 +109,7 @@ impl Radius {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
-        let mut worker = Worker::new(servers, control, received, woken);
+        let mut worker = Worker::new(servers, control, received, woken, is_first)?;
         if is_first {
             worker.whole(Whole::On);
         }
@@ -136,6 +149,7 @@ struct Worker {
     began: Instant,
     access: Sockets<Box<Question>>,
     accounting: Sockets<()>,
+    listener: Option<Listener>,
     /// Records that wait, the oldest first.
     waiting: VecDeque<Request>,
     /// When those are tried again.
@@ -148,6 +162,8 @@ struct Worker {
     finishing: bool,
     /// When answers of a server that count for nothing were reported.
     reported: HashMap<SocketAddr, Instant>,
+    /// When a request that has no answer was reported.
+    ignored: Option<Instant>,
     /// Names the process in the records of the concentrator itself.
     id: String,
 }
@@ -158,10 +174,13 @@ impl Worker {
         control: Arc<Control>,
         messages: Receiver<Message>,
         woken: UnixStream,
-    ) -> Worker {
+        is_first: bool,
+    ) -> io::Result<Worker> {
         let mut drawn = [0; 8];
         link::pppoe::kernel::random(&mut drawn);
-        Worker {
+        // A process whose sessions are taken over has the port until it ends.
+        let listener = servers.clients.map(|clients| Listener::open(clients, !is_first)).transpose()?;
+        Ok(Worker {
             control,
             nas: servers.nas,
             messages,
@@ -169,6 +188,7 @@ impl Worker {
             began: Instant::now(),
             access: Sockets::new(servers.access, servers.patience),
             accounting: Sockets::new(servers.accounting, servers.patience),
+            listener,
             waiting: VecDeque::new(),
             again: None,
             is_silent: false,
@@ -176,8 +196,9 @@ impl Worker {
             held: Vec::new(),
             finishing: false,
             reported: HashMap::new(),
+            ignored: None,
             id: format!("{:016x}", u64::from_be_bytes(drawn)),
-        }
+        })
     }
 
     fn run(mut self) {
@@ -188,6 +209,7 @@ impl Worker {
             self.access.tick(now);
             self.accounting.tick(now);
             self.deliver(now);
+            self.take_requests(now);
             if self.again.is_none_or(|again| again <= now) {
                 self.send_waiting(now);
             }
@@ -333,6 +355,28 @@ impl Worker {
         }
     }
 
+    /// Does what servers request.
+    fn take_requests(&mut self, now: Duration) {
+        let Worker { control, listener: Some(listener), nas, .. } = self else { return };
+        listener.receive(now, nas, |server, request| {
+            let outcome = match request {
+                Ok(request) => act(control, server, request)?,
+                Err(why) => Err(why),
+            };
+            if let Err(why) = outcome {
+                control.report(Event::Radius(RadiusEvent::Refused { server, why }));
+            }
+            Some(outcome)
+        });
+        let ignored = listener.ignored();
+        if let Some((from, why)) = ignored.into_iter().next()
+            && self.ignored.is_none_or(|reported| reported.elapsed() > QUIET)
+        {
+            self.ignored = Some(Instant::now());
+            self.report(RadiusEvent::Ignored { from, why });
+        }
+    }
+
     fn decision(&self, question: &Question, bytes: &[u8]) -> Reply {
         let decision = match Packet::parse(bytes) {
             Ok(packet) => access::decision(&packet),
@@ -356,10 +400,12 @@ impl Worker {
             held,
             self.access.deadline(),
             self.accounting.deadline(),
+            self.listener.as_ref().and_then(Listener::deadline),
             self.again.filter(|_| !self.waiting.is_empty()),
         ];
         let wait = deadlines.into_iter().flatten().min().map(|at| at.saturating_sub(now));
-        let sockets = self.access.sockets().chain(self.accounting.sockets());
+        let requests = self.listener.as_ref().and_then(Listener::socket);
+        let sockets = self.access.sockets().chain(self.accounting.sockets()).chain(requests);
         let is_ready = any_ready(sockets.chain([self.woken.as_fd()]), wait).unwrap_or_default();
         let now = self.began.elapsed();
         if is_ready {
@@ -367,4 +413,28 @@ impl Worker {
             self.accounting.receive(now);
         }
     }
+}
+
+/// Does what a server requests; `None`: another process takes the sessions over.
+fn act(control: &Control, server: SocketAddr, request: Dynamic) -> Option<Result<(), ErrorCause>> {
+    let mut done = Ok(0);
+    let may = control.step_unless_offered(|machine, step| {
+        done = words::with_filter(&control.parent, &request.sessions, |filter| match &request.change {
+            None => Ok(machine.disconnect(step, filter)),
+            Some(change) => machine.change(step, filter, &words::change(change)),
+        });
+    });
+    if !may {
+        return None;
+    }
+    control.wake();
+    Some(match done {
+        Err(NotGranted) => Err(ErrorCause::Prohibited),
+        Ok(0) => Err(ErrorCause::NoSession),
+        Ok(sessions) => {
+            let request = Box::new(request);
+            control.report(Event::Radius(RadiusEvent::Requested { server, request, sessions }));
+            Ok(())
+        }
+    })
 }

@@ -40,7 +40,7 @@ pub use authentication::Refusal;
 pub use authority::{Granted, Question, Reply};
 pub use config::{Config, SameUser};
 pub use notice::Notice;
-pub use operator::{Listed, Reloaded, Target, Why};
+pub use operator::{Change, Filter, Listed, NotGranted, Reloaded, Why};
 pub use sessions::{Caps, Full, Id, Identity, Lease};
 pub use snapshot::{Restored, Snapshot};
 

@@ -193,7 +193,7 @@ pub fn decision(answer: &Packet<'_>) -> Decision {
 
 impl Accepted {
     /// Takes an attribute; `None`: its value is none.
-    fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
+    pub(crate) fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
         let number = || value.try_into().ok().map(u32::from_be_bytes);
         let seconds = || number().map(|seconds| Duration::from_secs(seconds.into()));
         match kind {
@@ -206,7 +206,8 @@ impl Accepted {
             FRAMED_ROUTE | FRAMED_IPV6_ROUTE => self.routes.push(network(value)?),
             FRAMED_IPV6_PREFIX => self.prefix = Some(prefix(value)?),
             SESSION_TIMEOUT => self.session_timeout = Some(seconds()?),
-            ACCT_INTERIM_INTERVAL => self.interim = Some(seconds()?),
+            // None would be records without end.
+            ACCT_INTERIM_INTERVAL => self.interim = Some(seconds().filter(|interval| !interval.is_zero())?),
             CLASS => self.class.push(value.to_vec()),
             _ => {}
         }
@@ -336,6 +337,7 @@ mod tests {
             (FRAMED_IPV6_PREFIX, &[0, 64, 1]),
             (FRAMED_IPV6_PREFIX, &[0; 19]),
             (SESSION_TIMEOUT, &[0; 5]),
+            (ACCT_INTERIM_INTERVAL, &[0; 4]),
         ] {
             let accepted = read(&[(CLASS, b"c"), (kind, value)]);
             assert_eq!((accepted.unread, accepted.class.len()), (vec![kind], 1), "{value:?}");

@@ -14,6 +14,7 @@ pub(crate) const VENDOR_SPECIFIC: u8 = 26;
 pub(crate) const SESSION_TIMEOUT: u8 = 27;
 pub(crate) const CALLING_STATION_ID: u8 = 31;
 pub(crate) const NAS_IDENTIFIER: u8 = 32;
+pub(crate) const PROXY_STATE: u8 = 33;
 pub(crate) const ACCT_STATUS_TYPE: u8 = 40;
 pub(crate) const ACCT_INPUT_OCTETS: u8 = 42;
 pub(crate) const ACCT_OUTPUT_OCTETS: u8 = 43;
@@ -34,6 +35,7 @@ pub(crate) const NAS_PORT_ID: u8 = 87;
 pub(crate) const NAS_IPV6_ADDRESS: u8 = 95;
 pub(crate) const FRAMED_IPV6_PREFIX: u8 = 97;
 pub(crate) const FRAMED_IPV6_ROUTE: u8 = 99;
+pub(crate) const ERROR_CAUSE: u8 = 101;
 
 /// Microsoft (RFC 2548).
 pub(crate) const MICROSOFT: u32 = 311;

@@ -31,13 +31,14 @@
 //!
 //! # Deliberately not here
 //!
-//! Requests of servers (RFC 5176), and RADIUS over TLS (RFC 6614).
+//! RADIUS over TLS (RFC 6614).
 
 #![forbid(unsafe_code)]
 
 pub mod access;
 pub mod accounting;
 mod attribute;
+pub mod dynamic_authorization;
 pub mod exchange;
 pub mod packet;
 mod secret;

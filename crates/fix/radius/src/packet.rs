@@ -31,6 +31,18 @@ impl Code {
     pub const ACCOUNTING_RESPONSE: Code = Code(5);
     /// Access-Challenge.
     pub const ACCESS_CHALLENGE: Code = Code(11);
+    /// Disconnect-Request.
+    pub const DISCONNECT_REQUEST: Code = Code(40);
+    /// Disconnect-ACK.
+    pub const DISCONNECT_ACK: Code = Code(41);
+    /// Disconnect-NAK.
+    pub const DISCONNECT_NAK: Code = Code(42);
+    /// CoA-Request.
+    pub const COA_REQUEST: Code = Code(43);
+    /// CoA-ACK.
+    pub const COA_ACK: Code = Code(44);
+    /// CoA-NAK.
+    pub const COA_NAK: Code = Code(45);
 
     /// Whether it answers a request of this code.
     pub(crate) const fn answers(self, request: Code) -> bool {
@@ -39,6 +51,8 @@ impl Code {
                 matches!(self, Code::ACCESS_ACCEPT | Code::ACCESS_REJECT | Code::ACCESS_CHALLENGE)
             }
             Code::ACCOUNTING_REQUEST => matches!(self, Code::ACCOUNTING_RESPONSE),
+            Code::DISCONNECT_REQUEST => matches!(self, Code::DISCONNECT_ACK | Code::DISCONNECT_NAK),
+            Code::COA_REQUEST => matches!(self, Code::COA_ACK | Code::COA_NAK),
             _ => false,
         }
     }

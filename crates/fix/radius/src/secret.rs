@@ -131,26 +131,65 @@ impl Secret {
             return Err(Forged::Code(answer.code()));
         }
         let requested = request.get(AUTHENTICATOR).unwrap_or_default();
-        let (head, attributes) = answer.bytes().split_at(HEADER);
-        let expected = self.digest(&[&head[..AUTHENTICATOR.start], requested, attributes]);
-        if !bool::from(expected.ct_eq(answer.authenticator())) {
-            return Err(Forged::Authenticator);
+        self.expect_authenticator(answer, requested)?;
+        match self.has_message_authenticator(answer, requested) {
+            _ if code != Code::ACCESS_REQUEST => Ok(()),
+            None => Err(Forged::NoMessageAuthenticator),
+            Some(false) => Err(Forged::MessageAuthenticator),
+            Some(true) => Ok(()),
         }
-        if code != Code::ACCESS_REQUEST {
-            return Ok(());
+    }
+
+    /// Sees that a request of a server (RFC 5176 section 3) is of who knows the secret. Its authenticator is a digest of all of it and the
+    /// secret; a Message-Authenticator may be there besides, and has to fit then.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be known to be.
+    pub fn verify_request(&self, request: &Packet<'_>) -> Result<(), Forged> {
+        self.expect_authenticator(request, &[0; 16])?;
+        match self.has_message_authenticator(request, &[0; 16]) {
+            Some(false) => Err(Forged::MessageAuthenticator),
+            Some(true) | None => Ok(()),
         }
-        let Some((at, value)) = answer.place(MESSAGE_AUTHENTICATOR) else {
-            return Err(Forged::NoMessageAuthenticator);
-        };
-        let (before, after) = answer.bytes().split_at(at);
+    }
+
+    /// Sees that a packet's authenticator is what its content gives with `made_with` in its place.
+    fn expect_authenticator(&self, packet: &Packet<'_>, made_with: &[u8]) -> Result<(), Forged> {
+        let (head, attributes) = packet.bytes().split_at(HEADER);
+        let expected = self.digest(&[&head[..AUTHENTICATOR.start], made_with, attributes]);
+        match expected.ct_eq(packet.authenticator()).into() {
+            true => Ok(()),
+            false => Err(Forged::Authenticator),
+        }
+    }
+
+    /// Whether a packet's Message-Authenticator fits, made with `made_with` in the place of the authenticator; `None`: it has none.
+    fn has_message_authenticator(&self, packet: &Packet<'_>, made_with: &[u8]) -> Option<bool> {
+        let (at, value) = packet.place(MESSAGE_AUTHENTICATOR)?;
+        let (before, after) = packet.bytes().split_at(at);
         let after = after.get(value.len()..).unwrap_or_default();
         let signed =
-            self.hmac(&[&before[..AUTHENTICATOR.start], requested, &before[HEADER..], &[0; 16], after]);
-        if value.len() == 16 && bool::from(signed.ct_eq(value)) {
-            Ok(())
-        } else {
-            Err(Forged::MessageAuthenticator)
-        }
+            self.hmac(&[&before[..AUTHENTICATOR.start], made_with, &before[HEADER..], &[0; 16], after]);
+        Some(value.len() == 16 && bool::from(signed.ct_eq(value)))
+    }
+
+    /// Makes an answer to a request of a draft, with a Message-Authenticator.
+    ///
+    /// # Errors
+    ///
+    /// There is no room for that.
+    pub fn answer(&self, request: &Packet<'_>, mut draft: Draft) -> Result<Vec<u8>, NoRoom> {
+        draft.add(MESSAGE_AUTHENTICATOR, &[0; 16])?;
+        let at = draft.bytes.len() - 16;
+        let mut bytes = draft.bytes;
+        bytes[1] = request.identifier();
+        bytes[AUTHENTICATOR].copy_from_slice(request.authenticator());
+        let signature = self.hmac(&[&bytes]);
+        bytes[at..].copy_from_slice(&signature);
+        let authenticator = self.digest(&[&bytes]);
+        bytes[AUTHENTICATOR].copy_from_slice(&authenticator);
+        Ok(bytes)
     }
 }
 
@@ -159,21 +198,17 @@ const _: () = assert!(LONGEST_PASSWORD <= LONGEST_VALUE);
 
 #[cfg(test)]
 impl Secret {
-    /// What a server makes of a request, by the formulas of the specification; `with` adds attributes.
-    fn answer(&self, request: &[u8], code: Code, with: impl FnOnce(&mut Draft), signs: bool) -> Vec<u8> {
+    /// What a server makes of a request; `with` adds attributes.
+    fn answer_with(&self, request: &[u8], code: Code, with: impl FnOnce(&mut Draft), signs: bool) -> Vec<u8> {
         let mut draft = Draft::new(code);
         with(&mut draft);
         if signs {
-            draft.add(MESSAGE_AUTHENTICATOR, &[0; 16]).expect("room");
+            let request = Packet::parse(request).expect("a request");
+            return self.answer(&request, draft).expect("room");
         }
         let mut bytes = draft.bytes;
         bytes[1] = request[1];
         bytes[AUTHENTICATOR].copy_from_slice(&request[AUTHENTICATOR]);
-        if signs {
-            let at = bytes.len() - 16;
-            let signature = self.hmac(&[&bytes]);
-            bytes[at..].copy_from_slice(&signature);
-        }
         let authenticator = self.digest(&[&bytes]);
         bytes[AUTHENTICATOR].copy_from_slice(&authenticator);
         bytes
@@ -181,7 +216,7 @@ impl Secret {
 
     /// The shortest answer.
     pub(crate) fn answer_of(&self, request: &[u8], code: Code) -> Vec<u8> {
-        self.answer(request, code, |_| (), false)
+        self.answer_with(request, code, |_| (), false)
     }
 }
 
@@ -231,7 +266,7 @@ mod tests {
         let secret = Secret::new("s");
         let request = secret.sign(Draft::new(Code::ACCESS_REQUEST), 9, &[5; 16]).expect("room");
         let add = |draft: &mut Draft| draft.add(8, &[10, 0, 0, 1]).expect("room");
-        let accept = secret.answer(&request, Code::ACCESS_ACCEPT, add, true);
+        let accept = secret.answer_with(&request, Code::ACCESS_ACCEPT, add, true);
         assert_eq!(secret.verify(&request, &Packet::parse(&accept).expect("a packet")), Ok(()));
         for at in (0..accept.len()).filter(|at| !LENGTH_AND_IDENTIFIER.contains(at)) {
             let mut changed = accept.clone();
@@ -240,7 +275,7 @@ mod tests {
             assert_ne!(verified, Ok(Ok(())), "byte {at}");
         }
         // Blast-RADIUS: an authenticator that fits, for an answer without a Message-Authenticator.
-        let bare = secret.answer(&request, Code::ACCESS_ACCEPT, add, false);
+        let bare = secret.answer_with(&request, Code::ACCESS_ACCEPT, add, false);
         let verified = secret.verify(&request, &Packet::parse(&bare).expect("a packet"));
         assert_eq!(verified, Err(Forged::NoMessageAuthenticator));
     }

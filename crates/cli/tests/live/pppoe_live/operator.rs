@@ -43,7 +43,17 @@ fn sessions_are_disconnected_one_by_one_and_all() {
     assert_eq!(alice.said().matches("closed").count(), 2);
     disconnect(&["--all"]).says("2 sessions: end requested");
     alice.hear(": open", 4);
-    for (by, expected) in [(["--id", &id], 1), (["--user", "nobody"], 1), (["--mac", "nonsense"], 2)] {
+    line.wait_for_sessions(2);
+    disconnect(&["--vlan", "none"]).says("2 sessions: end requested");
+    alice.hear(": open", 5);
+    for (by, expected) in [
+        (["--id", &id], 1),
+        (["--user", "nobody"], 1),
+        (["--mac", "nonsense"], 2),
+        (["--vlan", "100.*"], 1),
+        (["--vlan", "q100"], 2),
+        (["--line", ""], 1),
+    ] {
         disconnect(&by).is(&by, expected, "");
     }
     line.far(&["disconnect", "--concentrator", "eth7"]).ends(1);

@@ -5,6 +5,8 @@ use crate::process::Process;
 use crate::run::{Ended, Report};
 use serde_json::json;
 use std::fs;
+use std::process::{Output, Stdio};
+use std::time::SystemTime;
 use testkit::{program, require, wait_until};
 
 const SECRET: &str = "testing123 with blanks";
@@ -226,5 +228,100 @@ fn the_time_that_is_granted_ends_a_session() {
     client.ended().ends(1);
     serving.hear("the time that RADIUS granted is over", 1);
     wait_for_record(&line, "Acct-Terminate-Cause = Session-Timeout");
+    serving.interrupted().ends(0);
+}
+
+/// What FreeRADIUS's client says of a request (`coa`, `disconnect`) with these attributes and this secret, and of its answer, if there is
+/// one in so many seconds.
+fn request(line: &Line, kind: &str, attributes: &str, secret: &str, seconds: &str) -> Option<Output> {
+    let radclient = require("radclient", program("radclient"))?;
+    line.write("request", attributes);
+    let mut command = line.far.command(radclient);
+    command.args([
+        "-x",
+        "-r",
+        "1",
+        "-t",
+        seconds,
+        "-f",
+        &line.text("request"),
+        "127.0.0.1:3799",
+        kind,
+        secret,
+    ]);
+    Some(command.stdin(Stdio::null()).output().expect("an end"))
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.expect("after 1970").as_secs()
+}
+
+#[test]
+fn a_server_changes_sessions_and_ends_them_and_nobody_else_does() {
+    let Some(line) = Line::new() else { return };
+    let Some(_server) = server(&line) else { return };
+    line.write("nemo", "arctangent\n");
+    let file = names(&line, &["127.0.0.1"]);
+    let listen = "[dynamic-authorization]\nlisten = \"127.0.0.1\"\n";
+    line.write("radius.toml", &(fs::read_to_string(&file).expect("a file") + listen));
+    let serving = line.serve(&["--radius", &file]);
+    let client = line.connect("nemo", &["--reconnect", "false"]);
+    wait_for_record(&line, "= Start");
+    let start = records(&line).into_iter().find(|record| record.contains("= Start")).expect("a start");
+    let session = format!("Acct-Session-Id = {}", value(&start, "Acct-Session-Id"));
+    let made = format!("Event-Timestamp = {}", now());
+    let answer = |kind: &str, attributes: &str| {
+        let answer = request(&line, kind, attributes, SECRET, "30")?;
+        Some(String::from_utf8_lossy(&answer.stdout).into_owned())
+    };
+    let expect = |kind: &str, attributes: &str, expected: &[&str]| {
+        let Some(answer) = answer(kind, attributes) else { return false };
+        assert!(expected.iter().all(|text| answer.contains(text)), "{attributes}: {answer}");
+        true
+    };
+
+    // Records from now on, with another class.
+    let records_every_second = format!("{session}, Acct-Interim-Interval = 1, Class = \"red\", {made}");
+    if !expect("coa", &records_every_second, &["Received CoA-ACK"]) {
+        return;
+    }
+    wait_for_record(&line, "Class = 0x726564");
+    serving.hear("the RADIUS server 127.0.0.1:", 1);
+    // What cannot be.
+    for (kind, attributes, expected) in [
+        ("coa", format!("{session}, Filter-Id = \"x\", {made}"), "Unsupported-Attribute"),
+        ("coa", format!("{session}, Session-Timeout = 9"), "Missing-Attribute"),
+        (
+            "disconnect",
+            format!("User-Name = nemo, NAS-Identifier = bras2, {made}"),
+            "NAS-Identification-Mismatch",
+        ),
+        ("disconnect", format!("User-Name = nemo, Acct-Session-Id = 0, {made}"), "Session-Context-Not-Found"),
+        (
+            "disconnect",
+            format!("User-Name = nemo, NAS-Port-Id = \"eth9\", {made}"),
+            "Session-Context-Not-Found",
+        ),
+        ("disconnect", made.clone(), "Missing-Attribute"),
+    ] {
+        expect(kind, &attributes, &["-NAK", expected]);
+    }
+    // Whoever has no secret, or sends what is old, hears nothing.
+    let old = format!("User-Name = nemo, Event-Timestamp = {}", now() - 1000);
+    let elsewhere = format!("User-Name = nemo, Packet-Src-IP-Address = 127.0.0.9, {made}");
+    let nemo = format!("User-Name = nemo, {made}");
+    for (attributes, secret) in [(&nemo, "another"), (&old, SECRET), (&elsewhere, SECRET)] {
+        let said = request(&line, "disconnect", attributes, secret, "1").expect("radclient");
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(!said.contains("ACK") && !said.contains("NAK"), "{attributes}: {said}");
+    }
+    serving.hear("gets no answer: its authenticator does not fit", 1);
+    assert_eq!(line.sessions().len(), 1);
+
+    expect("disconnect", &nemo, &["Received Disconnect-ACK"]);
+    client.ended().ends(1);
+    wait_for_record(&line, "Acct-Terminate-Cause = Admin-Reset");
+    serving.hear("ends 1 session nemo", 1);
     serving.interrupted().ends(0);
 }

@@ -2,10 +2,11 @@
 
 use ::radius::access::{self, Accepted, Decision};
 use ::radius::accounting::{self, Cause, Status};
+use ::radius::dynamic_authorization as dynamic;
 use pppoe::concentrator::accounting::{Ended, Event, Record};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::secrets::{Address, Profile};
-use pppoe::concentrator::{Granted, Identity, Reply};
+use pppoe::concentrator::{Change, Filter, Granted, Identity, Reply};
 use pppoe::session::{Claim, Closed, Evidence};
 use std::time::SystemTime;
 
@@ -74,6 +75,28 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
     };
     let granted = Box::new(Granted { profile, time: session_timeout, interim, class });
     (Reply::Accepted { granted, success: ms_chap_success }, unread)
+}
+
+/// The sessions that a server means.
+pub(super) fn with_filter<R>(
+    parent: &str,
+    selection: &dynamic::Selection,
+    act: impl FnOnce(&Filter<'_>) -> R,
+) -> R {
+    let dynamic::Selection { user, id, port, station, addresses } = selection;
+    let is = |named: &Option<Vec<u8>>, own: &str| named.as_ref().is_none_or(|named| named == own.as_bytes());
+    let fits = |identity: &Identity| {
+        let line = Line::new(parent, identity);
+        is(id, &line.id)
+            && is(port, &line.port)
+            && station.is_none_or(|station| station == identity.station.0)
+    };
+    act(&Filter { id: None, user: user.as_deref(), addresses, identity: Some(&fits) })
+}
+
+pub(super) fn change(change: &dynamic::Change) -> Change {
+    let dynamic::Change { session_timeout, interim, class } = change.clone();
+    Change { time: session_timeout, interim, class }
 }
 
 /// A record of accounting, made at this time.

@@ -5,11 +5,10 @@ use super::handover;
 use super::status::{ConcentratorStatus, Disconnected, SCHEMA, counters, subscriber};
 use crate::event::Event;
 use kernel::netlink;
-use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
+use link::pppoe::{Losses, VlanPattern};
 use pppoe::Time;
-use pppoe::concentrator::{Action, Concentrator, Id, Step, Target};
-use pppoe::discovery::offer::Pin;
+use pppoe::concentrator::{Action, Concentrator, Filter, Identity, Step};
 use service::control::{ControlHandler, Refused};
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -136,22 +135,39 @@ impl Control {
         }
     }
 
-    /// `id ID`, `user NAME`, `address ADDRESS`, `mac MAC`, `all`.
-    fn disconnect(&self, target: &str) -> Disconnected {
-        let (kind, what) = target.split_once(' ').unwrap_or((target, ""));
-        let target = match kind {
-            "id" => what.parse::<Id>().ok().map(Target::Id),
-            "user" => Some(Target::User(what.as_bytes())),
-            "address" => what.parse().ok().map(Target::Address),
-            "mac" => match what.parse() {
-                Ok(Pin::Mac(station)) => Some(Target::Station(station)),
-                _ => None,
-            },
-            "all" => Some(Target::All),
+    /// `id ID`, `user NAME`, `address ADDRESS`, `mac MAC`, `vlan PATTERN`, `line ID`, `all`.
+    fn disconnect(&self, which: &str) -> Disconnected {
+        let (kind, what) = which.split_once(' ').unwrap_or((which, ""));
+        let disconnect = |filter: Filter<'_>| {
+            let sessions = self.step(|machine, step| machine.disconnect(step, &filter));
+            self.wake();
+            sessions
+        };
+        let such = |fits: &dyn Fn(&Identity) -> bool| {
+            disconnect(Filter { identity: Some(fits), ..Filter::default() })
+        };
+        let sessions = match kind {
+            "id" => {
+                let id = what.parse().ok();
+                id.map(|id| disconnect(Filter { id: Some(id), ..Filter::default() }))
+            }
+            "user" => Some(disconnect(Filter { user: Some(what.as_bytes()), ..Filter::default() })),
+            "address" => {
+                let address = what.parse().ok();
+                address.map(|address| disconnect(Filter { addresses: &[address], ..Filter::default() }))
+            }
+            "mac" => what.parse().ok().map(|mac| such(&|identity: &Identity| identity.station == mac)),
+            "vlan" => {
+                let pattern = what.parse::<VlanPattern>().ok();
+                pattern.map(|pattern| such(&|identity| pattern.has(identity.place.vlans)))
+            }
+            "line" => Some(such(&|identity| {
+                let ids = identity.line.iter().flat_map(|line| [&line.circuit, &line.remote]);
+                ids.into_iter().any(|id| !what.is_empty() && **id == *what.as_bytes())
+            })),
+            "all" => Some(disconnect(Filter::default())),
             _ => None,
         };
-        let sessions = target.map(|target| self.step(|machine, step| machine.disconnect(step, target)));
-        self.wake();
         Disconnected { sessions }
     }
 }

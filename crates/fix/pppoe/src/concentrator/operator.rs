@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::ethernet::MacAddress;
 
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,16 +42,44 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Which sessions to disconnect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
-    Id(Id),
-    User(&'a [u8]),
-    /// The one that has this address, or to which it is routed.
-    Address(IpAddr),
-    Station(MacAddress),
-    All,
+/// Which sessions are meant: those that fit all that is given, so that the default means all.
+#[derive(Clone, Copy, Default)]
+pub struct Filter<'a> {
+    pub id: Option<Id>,
+    pub user: Option<&'a [u8]>,
+    /// Each is its own, or routed to it.
+    pub addresses: &'a [IpAddr],
+    /// This holds.
+    pub identity: Option<&'a dyn Fn(&Identity) -> bool>,
 }
+
+impl Filter<'_> {
+    fn has(&self, entry: &Entry) -> bool {
+        let Entry { identity, lease, .. } = entry;
+        let is_own = |address: &IpAddr| {
+            lease.address.is_some_and(|own| own == *address)
+                || lease.routes.iter().chain(lease.prefix.as_ref()).any(|network| network.contains(*address))
+        };
+        self.id.is_none_or(|id| identity.id == id)
+            && self.user.is_none_or(|user| identity.user.as_deref() == Some(user))
+            && self.addresses.iter().all(is_own)
+            && self.identity.is_none_or(|holds| holds(identity))
+    }
+}
+
+/// What is granted to sessions instead of what was; `None` and empty: what was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// How long they may be open, since they opened.
+    pub time: Option<Duration>,
+    /// Between interim records.
+    pub interim: Option<Duration>,
+    pub class: Vec<Vec<u8>>,
+}
+
+/// No session that was meant was granted anything by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotGranted;
 
 /// Why a session does not agree with new secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -85,8 +112,8 @@ impl Concentrator {
     }
 
     /// Ends sessions: a Terminate-Request, and a PADT when it was answered or time ran out. How many there were.
-    pub fn disconnect(&mut self, step: &mut Step<'_>, target: Target<'_>) -> usize {
-        let slots = self.slots_of(target);
+    pub fn disconnect(&mut self, step: &mut Step<'_>, filter: &Filter<'_>) -> usize {
+        let slots = self.slots_of(filter);
         for slot in &slots {
             if let Some(entry) = self.table.get_mut(*slot) {
                 entry.closing = Some(Ended::Operator);
@@ -96,31 +123,53 @@ impl Concentrator {
         slots.len()
     }
 
-    fn slots_of(&self, target: Target<'_>) -> Vec<u32> {
-        let such = |is_such: &dyn Fn(&Entry) -> bool| {
-            self.table
-                .entries()
-                .filter(|entry| is_such(entry))
-                .map(|entry| entry.identity.id.slot())
-                .collect()
-        };
-        match target {
-            Target::Id(id) => self.table.of_id(id).into_iter().collect(),
-            Target::User(user) => self.table.of_user(user).collect(),
-            Target::Address(address) => {
-                let found = match address {
-                    IpAddr::V4(address) => self.table.of_address(address),
-                    IpAddr::V6(_) => None,
-                };
-                let has = |entry: &Entry| {
-                    let Lease { routes, prefix, .. } = &entry.lease;
-                    routes.iter().chain(prefix).any(|network| network.contains(address))
-                };
-                found.map_or_else(|| such(&has), |slot| vec![slot])
+    /// Changes what somebody else granted to sessions. How many there were.
+    ///
+    /// # Errors
+    ///
+    /// There were some, and the secrets name the users of all of them.
+    pub fn change(
+        &mut self,
+        step: &mut Step<'_>,
+        filter: &Filter<'_>,
+        change: &Change,
+    ) -> Result<usize, NotGranted> {
+        let slots = self.slots_of(filter);
+        let mut changed = 0;
+        for slot in &slots {
+            let Some(entry) = self.table.get_mut(*slot) else { continue };
+            let Some(granted) = &mut entry.granted else { continue };
+            let granted = Arc::make_mut(granted);
+            granted.time = change.time.or(granted.time);
+            granted.interim = change.interim.or(granted.interim);
+            if !change.class.is_empty() {
+                granted.class.clone_from(&change.class);
             }
-            Target::Station(station) => such(&|entry| entry.identity.station == station),
-            Target::All => self.table.slots().collect(),
+            if let Some(opened) = entry.opened {
+                entry.limit_time(opened);
+                if change.interim.is_some() {
+                    entry.interim = change.interim.map(|every| step.now + every);
+                }
+            }
+            self.arm(*slot);
+            changed += 1;
         }
+        if changed == 0 && !slots.is_empty() { Err(NotGranted) } else { Ok(changed) }
+    }
+
+    fn slots_of(&self, filter: &Filter<'_>) -> Vec<u32> {
+        let address = filter.addresses.iter().find_map(|address| match address {
+            IpAddr::V4(address) => self.table.of_address(*address),
+            IpAddr::V6(_) => None,
+        });
+        let candidates: Vec<u32> = match (filter.id, filter.user, address) {
+            (Some(id), ..) => self.table.of_id(id).into_iter().collect(),
+            (None, Some(user), _) => self.table.of_user(user).collect(),
+            (None, None, Some(slot)) => vec![slot],
+            (None, None, None) => self.table.slots().collect(),
+        };
+        let is_meant = |slot: &u32| self.table.get(*slot).is_some_and(|entry| filter.has(entry));
+        candidates.into_iter().filter(is_meant).collect()
     }
 
     /// Takes no more sessions, or takes them again. Those that there are go on.

@@ -184,10 +184,11 @@ impl Entry {
         self.granted.as_ref().and_then(|granted| granted.interim).or(configured)
     }
 
-    /// Ends it when the time that was granted is over, counted from when it opened, in whichever process.
-    pub(super) fn limit_time(&mut self, now: Time) {
-        let granted = self.granted.as_ref().and_then(|granted| granted.time);
-        self.ends = granted.map(|time| now + time.saturating_sub(self.earlier));
+    /// Ends it when the time that was granted is over, counted from when it opened, in whichever process: `opened` in this one. None is no
+    /// limit, as servers mean it.
+    pub(super) fn limit_time(&mut self, opened: Time) {
+        let granted = self.granted.as_ref().and_then(|granted| granted.time).filter(|time| !time.is_zero());
+        self.ends = granted.map(|time| opened + time.saturating_sub(self.earlier));
     }
 
     /// Longest IP packet to the host, bytes.

@@ -3,7 +3,7 @@
 use super::world::{ALL, Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event};
 use crate::concentrator::secrets::{Address, Profile};
-use crate::concentrator::{Granted, Question, Refusal, Reply};
+use crate::concentrator::{Change, Filter, Granted, NotGranted, Question, Refusal, Reply};
 use crate::session::{Evidence, Method};
 use std::net::Ipv4Addr;
 
@@ -172,4 +172,36 @@ fn the_time_and_the_interval_that_are_granted_hold_over_a_takeover() {
     world.run(seconds(60));
     let cause = &world.ends.last().expect("an end").cause;
     assert_eq!(*cause, Ended::TimeUsed);
+}
+
+#[test]
+fn what_was_granted_is_changed_while_the_session_is_open() {
+    let mut world = world();
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
+    answer(&mut world, &question, accepted(fixed(3)));
+    world.join(Host::new(1, place(100, 1), "alice", "wonder", &ALL));
+    world.run(seconds(6));
+    let all = Filter::default();
+    let nemo = Filter { user: Some(NEMO), ..all };
+    let time = |time| Change { time: Some(seconds(time)), ..Change::default() };
+    fn change(world: &mut World, filter: &Filter<'_>, change: &Change) -> (Result<usize, NotGranted>, usize) {
+        let changed = world.act(|machine, step| machine.change(step, filter, change));
+        world.run(seconds(1));
+        (changed, world.up())
+    }
+    let records = Change { interim: Some(seconds(20)), class: vec![b"red".to_vec()], ..Change::default() };
+    // Alice is of the secrets: she is neither changed nor in the way.
+    assert_eq!(change(&mut world, &all, &records), (Ok(1), 2));
+    let alice = Filter { user: Some(b"alice"), ..all };
+    assert_eq!(change(&mut world, &alice, &time(5)), (Err(NotGranted), 2));
+    assert_eq!(change(&mut world, &Filter { user: Some(b"eve"), ..all }, &time(5)), (Ok(0), 2));
+    // It has been open for ten seconds: a limit, none, and one that is over.
+    assert_eq!(change(&mut world, &nemo, &time(30)), (Ok(1), 2));
+    assert_eq!(change(&mut world, &nemo, &time(0)), (Ok(1), 2));
+    world.run(seconds(60));
+    let made: Vec<_> = world.records.iter().filter(|record| record.event == Event::Interim).collect();
+    assert_eq!(made.len(), 3);
+    assert!(made.iter().all(|record| record.granted.as_ref().expect("granted").class == [b"red"]));
+    assert_eq!(change(&mut world, &nemo, &time(5)), (Ok(1), 1));
+    assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::TimeUsed)));
 }

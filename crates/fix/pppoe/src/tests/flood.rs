@@ -3,7 +3,7 @@
 use super::world::{Host, OWN, Sent, World, config, place, seconds, secrets};
 use super::{line, mac};
 use crate::concentrator::accounting::Ended;
-use crate::concentrator::{Caps, Config, Refusal, Target};
+use crate::concentrator::{Caps, Config, Filter, Refusal};
 use crate::discovery::limits::{Rate, Rates};
 use crate::discovery::message::{Message, padt};
 use crate::discovery::place::Place;
@@ -216,8 +216,8 @@ fn a_padt_of_somebody_else_ends_nothing() {
 fn a_session_that_is_being_disconnected_is_the_operators_also_with_a_padt_of_its_host() {
     let (mut world, alice) = alice(Method::ChapMd5);
     let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
-    let target = Target::User(b"alice");
-    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, target)), 1);
+    let filter = Filter { user: Some(b"alice"), ..Filter::default() };
+    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, &filter)), 1);
     assert!(world.ends.is_empty());
     let end = Sent::discovery(padt(number, None));
     assert_eq!(world.ask(place(1, 1), own, &end).len(), 0);

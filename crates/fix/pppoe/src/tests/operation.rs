@@ -3,10 +3,10 @@
 use super::mac;
 use super::world::{ALL, Host, Sent, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{Config, Refusal, SameUser, Target, Why};
+use crate::concentrator::{Config, Filter, Identity, Refusal, SameUser, Why};
 use crate::discovery::concentrator::Reason;
 use crate::session::{Closed, Phase};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use wire::pppoe::TagType;
 
@@ -151,21 +151,35 @@ fn an_operator_disconnects_by_name_address_and_id() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
     let id = world.installed_of("dave").identity.id;
     let prefix = world.installed_of("carol").prefix.unwrap();
-    for (target, count) in [
-        (Target::User(b"nobody"), 0),
-        (Target::User(b"alice"), 1),
-        (Target::Address([10, 0, 0, 77].into()), 1),
-        (Target::Address([10, 0, 0, 99].into()), 0),
-        (Target::Address(prefix.address()), 1),
-        (Target::Id(id), 1),
-    ] {
-        let disconnected = world.act(|concentrator, step| concentrator.disconnect(step, target));
-        assert_eq!(disconnected, count, "{target:?}");
+    let user = |user: &'static str| Filter { user: Some(user.as_bytes()), ..Filter::default() };
+    let own: [IpAddr; 1] = [[10, 0, 0, 77].into()];
+    let (none, routed): ([IpAddr; 1], _) = ([[10, 0, 0, 99].into()], [prefix.address()]);
+    let addresses = |addresses| Filter { addresses, ..Filter::default() };
+    let (bobs, carols) = (addresses(&own), addresses(&routed));
+    let is_here = |identity: &Identity| identity.place == place(100, 0);
+    let elsewhere = |identity: &Identity| !is_here(identity);
+    for (nth, (filter, count)) in [
+        (user("nobody"), 0),
+        (Filter { identity: Some(&elsewhere), ..user("alice") }, 0),
+        (Filter { identity: Some(&is_here), ..user("alice") }, 1),
+        (Filter { user: Some(b"alice"), ..bobs }, 0),
+        (bobs, 1),
+        (addresses(&none), 0),
+        (carols, 1),
+        (Filter { id: Some(id), ..user("alice") }, 0),
+        (Filter { id: Some(id), ..Filter::default() }, 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let disconnected = world.act(|concentrator, step| concentrator.disconnect(step, &filter));
+        assert_eq!(disconnected, count, "filter {nth}");
     }
     world.run(seconds(1));
     assert_eq!(world.ends.iter().map(|end| &end.cause).collect::<Vec<_>>(), [&Ended::Operator; 4]);
     assert!(world.hosts.iter().all(|host| !host.is_up()));
-    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, Target::Id(id))), 0);
+    let filter = Filter { id: Some(id), ..Filter::default() };
+    assert_eq!(world.act(|concentrator, step| concentrator.disconnect(step, &filter)), 0);
     world.check();
 }
 
@@ -217,7 +231,8 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     world.run(seconds(2));
     assert!(world.hosts[zoe].was_told("in use by another session"));
     for (id, _) in reloaded.disagreeing {
-        world.act(|concentrator, step| concentrator.disconnect(step, Target::Id(id)));
+        let filter = Filter { id: Some(id), ..Filter::default() };
+        world.act(|concentrator, step| concentrator.disconnect(step, &filter));
     }
     world.run(seconds(1));
     for host in [0, 1, 2, zoe] {
