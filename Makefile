@@ -44,8 +44,10 @@ fmt:
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
+# Examples, too: each crate's are a program of their own, which takes the linker longer than they run.
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(CARGO) test --workspace --locked --doc --quiet
 
 # The clang that crates/fix/xdp/bpf/build names, since another one gives other octets.
 bpf:
