@@ -62,15 +62,10 @@ impl Pool {
         Pool { most, guests: Mutex::new(Guests { free: Vec::new(), count: 0 }), returned: Condvar::new() }
     }
 
-    /// How many guests there may be: each has two CPUs or more to emulate, and to boot one takes longer than to wait for another.
-    fn room(&self) -> usize {
-        self.most.min(available_parallelism().map_or(1, |cpus| cpus.get().div_ceil(2)))
-    }
-
     /// One that is free, now or later.
     pub fn take(&'static self, boot: impl FnOnce() -> Guest) -> Taken {
         let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        let none = |guests: &mut Guests| guests.free.is_empty() && guests.count == self.room();
+        let none = |guests: &mut Guests| guests.free.is_empty() && guests.count == self.most;
         let mut guests = self.returned.wait_while(guests, none).unwrap_or_else(PoisonError::into_inner);
         let free = guests.free.pop();
         guests.count += usize::from(free.is_none());
