@@ -75,7 +75,6 @@ fn uncarried(what: &Uncarried) -> String {
 }
 
 fn radius(what: &RadiusEvent) -> String {
-    let records = |records: usize| plural(records as u64, "record");
     match what {
         RadiusEvent::Unusable { server, why } => {
             format!("an answer of the RADIUS server {server} counts for nothing: {why}")
@@ -88,14 +87,13 @@ fn radius(what: &RadiusEvent) -> String {
                 numbers.join(", ")
             )
         }
-        RadiusEvent::Waiting { records: waiting } => {
-            format!(
-                "no RADIUS server takes records of accounting: {} and what follows wait in memory",
-                records(*waiting)
-            )
+        RadiusEvent::Waiting { in_file } => {
+            let place = if *in_file { "the file of records" } else { "memory" };
+            format!("no RADIUS server takes records of accounting: they wait in {place}")
         }
-        RadiusEvent::Taken { records: waiting } => {
-            format!("a RADIUS server takes records of accounting again: {} had waited", records(*waiting))
+        RadiusEvent::Taken => "a RADIUS server takes records of accounting again".to_owned(),
+        RadiusEvent::Unwritten { why } => {
+            format!("records of accounting for RADIUS wait in memory alone: {why}")
         }
         RadiusEvent::Lost { records } => {
             format!("{} of accounting for RADIUS lost", plural(*records, "record"))

@@ -10,7 +10,7 @@ use radius::dynamic_authorization;
 use radius::exchange::Patience;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Value;
 
@@ -28,6 +28,7 @@ struct File {
     timeout: Option<f64>,
     tries: Option<u32>,
     dead: Option<f64>,
+    records: Option<PathBuf>,
     #[serde(default)]
     server: Vec<Table>,
     dynamic_authorization: Option<Listening>,
@@ -112,8 +113,11 @@ fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
     if nas.identifier.is_empty() || nas.identifier.len() > 253 {
         bail!("identifier: expected 1 to 253 bytes");
     }
+    if let Some(records) = file.records.as_ref().filter(|path| !path.is_absolute()) {
+        bail!("records: expected a path from the root, not `{}`", records.display());
+    }
     let clients = file.dynamic_authorization.map(|listening| clients(listening, known)).transpose()?;
-    Ok(Servers { nas, access, accounting, patience, clients })
+    Ok(Servers { nas, access, accounting, patience, records: file.records, clients })
 }
 
 fn secret_of(address: IpAddr, secret: Value) -> anyhow::Result<Secret> {
@@ -187,6 +191,7 @@ mod tests {
     fn what_is_wrong_is_named_and_no_secret_is_quoted() {
         for (text, expected) in [
             ("", "there is no [[server]]"),
+            ("records = \"here\"\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "records: expected a path"),
             ("timeout = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "timeout: expected seconds"),
             ("tries = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "tries: expected 1 to 20"),
             ("[[server]]\naddress = \"::1\"\n", "line 1: missing field `secret`"),

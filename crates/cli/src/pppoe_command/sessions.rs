@@ -18,7 +18,8 @@ pub struct SessionsArguments {
     /// Interface that is served [default: the only one].
     #[arg(value_name = "IFACE")]
     interface: Option<String>,
-    /// Only sessions in whose line this stands (a user, a MAC address, an address), or of VLANs as --vlan has them: 100.200, 100.*.
+    /// Only sessions in whose line this stands (a user, a MAC address, an address), or in the circuit or remote id of whose line, or of VLANs as
+    /// --vlan has them: 100.200, 100.*.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Print JSON (schema rxlane.pppoe/1).
@@ -50,14 +51,15 @@ impl SessionsArguments {
 const HEADINGS: [&str; 9] =
     ["id", "user", "MAC address", "VLANs", "phase", "IPv4", "open", "from it", "to it"];
 
-/// Whether a text stands in the line of a session, or is a pattern of VLANs that has its tags.
+/// Whether a text stands in the line of a session or in what its access node says of it, or is a pattern of VLANs that has its tags.
 fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
     let has_tags = || {
         let pattern = text.parse::<VlanPattern>().ok().filter(|pattern| *pattern != VlanPattern::Any)?;
         let tags: Encapsulation = session.tags.parse().ok()?;
         Some(pattern.has(Vlans::of(tags.tags().iter().copied())?))
     };
-    row(session).iter().any(|cell| cell.contains(text)) || has_tags() == Some(true)
+    let ids = session.circuit.iter().chain(&session.remote);
+    row(session).iter().chain(ids).any(|found| found.contains(text)) || has_tags() == Some(true)
 }
 
 fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io::Result<()> {
@@ -110,6 +112,7 @@ mod tests {
             let mut session = SubscriberStatus::default();
             (session.user, session.tags) = (user.to_owned(), tags.to_owned());
             session.peer = Some([10, 64, 0, 2].into());
+            session.circuit = (user == "carol").then(|| "dslam7 eth 1/3".to_owned());
             session
         };
         let sessions = [
@@ -128,6 +131,7 @@ mod tests {
             ("100", &["bob", "carol"]),
             ("none", &["alice"]),
             ("any", &["any"]),
+            ("dslam7", &["carol"]),
             ("10.64.0.2", &["alice", "bob", "carol", "any"]),
             ("200.100", &[]),
         ] {

@@ -3,12 +3,13 @@
 //! # Contract
 //!
 //! * A thread of its own speaks with the servers: one that does not answer holds up nobody but who waits for its answer.
-//! * A record of accounting that no server takes waits in memory, [`MOST_WAITING`] of them at most, and is sent when one answers
-//!   again, with the time at which it was made and the same `Acct-Session-Id`.
+//! * A record of accounting that no server takes waits: so many of them at most in memory ([`records::MOST_WAITING`]), all in a file where there is one. It
+//!   is sent when one answers again, with the time at which it was made and the same `Acct-Session-Id`.
 //! * At the end it is waited for until the records are taken, or nobody answers any more.
 //! * Servers may end sessions and change what was granted to them (RFC 5176), where that is configured.
 
 mod dynamic;
+mod records;
 mod sockets;
 mod words;
 
@@ -23,26 +24,26 @@ use dynamic::Listener;
 pub use dynamic::{Clients, Ignored};
 use pppoe::concentrator::accounting::Record;
 use pppoe::concentrator::{NotGranted, Question, Reply};
+use records::{Records, Ticket};
 use service::event_loop::any_ready;
 use sockets::Sockets;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 use words::Line;
 
-/// Records of accounting that wait for a server.
-pub const MOST_WAITING: usize = 1 << 17;
 /// Records that are on their way at once.
 const WINDOW: usize = 256;
 /// Until records that nobody took are tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// Until answers are tried again that came while another process took the sessions over.
+/// Until answers are tried again that came while another process took the sessions over, and the file of records that it has.
 const HELD: Duration = Duration::from_millis(200);
 /// Between two reports on answers of one server that count for nothing.
 const QUIET: Duration = Duration::from_secs(60);
@@ -63,6 +64,8 @@ pub struct Servers {
     /// Who gets records, in order of preference; empty: nobody.
     pub accounting: Vec<Server>,
     pub patience: Patience,
+    /// Where records wait that nobody takes, besides memory.
+    pub records: Option<PathBuf>,
     /// Who may end sessions and change what was granted to them.
     pub clients: Option<Clients>,
 }
@@ -75,9 +78,11 @@ pub enum RadiusEvent {
     /// An answer has attributes whose values cannot be read.
     Unread { user: Vec<u8>, attributes: Vec<u8> },
     /// No server takes records; they wait.
-    Waiting { records: usize },
+    Waiting { in_file: bool },
     /// One takes them again.
-    Taken { records: usize },
+    Taken,
+    /// The file does not take records, or cannot be read: why.
+    Unwritten { why: String },
     /// Records are lost: there were too many, or the end came.
     Lost { records: u64 },
     /// A server requested something: of how many sessions it was done.
@@ -148,15 +153,18 @@ struct Worker {
     woken: UnixStream,
     began: Instant,
     access: Sockets<Box<Question>>,
-    accounting: Sockets<()>,
+    accounting: Sockets<Ticket>,
     listener: Option<Listener>,
-    /// Records that wait, the oldest first.
-    waiting: VecDeque<Request>,
+    /// Records that wait.
+    records: Records,
+    /// Whether there is to be a file of them.
+    has_file: bool,
+    /// When the file is tried again that another process has.
+    file_again: Duration,
     /// When those are tried again.
     again: Option<Duration>,
     /// Whether nobody takes records, as was reported.
     is_silent: bool,
-    lost: u64,
     /// Answers that came while another process took the sessions over.
     held: Vec<(Box<Question>, Reply)>,
     finishing: bool,
@@ -180,6 +188,8 @@ impl Worker {
         link::pppoe::kernel::random(&mut drawn);
         // A process whose sessions are taken over has the port until it ends.
         let listener = servers.clients.map(|clients| Listener::open(clients, !is_first)).transpose()?;
+        let has_file = servers.records.is_some();
+        let records = Records::open(servers.records, !is_first)?;
         Ok(Worker {
             control,
             nas: servers.nas,
@@ -189,10 +199,11 @@ impl Worker {
             access: Sockets::new(servers.access, servers.patience),
             accounting: Sockets::new(servers.accounting, servers.patience),
             listener,
-            waiting: VecDeque::new(),
+            records,
+            has_file,
+            file_again: HELD,
             again: None,
             is_silent: false,
-            lost: 0,
             held: Vec::new(),
             finishing: false,
             reported: HashMap::new(),
@@ -215,12 +226,17 @@ impl Worker {
             }
             self.access.flush();
             self.accounting.flush();
-            if self.finishing && self.accounting.is_idle() && (self.waiting.is_empty() || self.is_silent) {
+            if self.records.awaits_file() && self.file_again <= now {
+                self.file_again = now + HELD;
+                let tried = self.records.try_file();
+                self.report_failed(tried);
+            }
+            if self.finishing && self.accounting.is_idle() && (self.records.is_empty() || self.is_silent) {
                 break;
             }
             self.wait(now);
         }
-        let lost = self.lost + self.waiting.len() as u64;
+        let lost = self.records.lost();
         if lost > 0 {
             self.report(RadiusEvent::Lost { records: lost });
         }
@@ -279,7 +295,7 @@ impl Worker {
         let session = line.session(record.identity.user());
         match accounting::request(&self.nas, &session, &words::record(record, time)) {
             Ok(request) => self.put(request),
-            Err(_) => self.lost += 1,
+            Err(_) => self.records.lose(),
         }
     }
 
@@ -294,21 +310,25 @@ impl Worker {
     }
 
     fn put(&mut self, request: Request) {
-        if self.waiting.len() >= MOST_WAITING {
-            self.waiting.pop_front();
-            self.lost += 1;
-        }
-        self.waiting.push_back(request);
+        let put = self.records.push(request);
+        self.report_failed(put);
+    }
+
+    fn report_failed<T: Default>(&self, result: io::Result<T>) -> T {
+        result.unwrap_or_else(|error| {
+            self.report(RadiusEvent::Unwritten { why: error.to_string() });
+            T::default()
+        })
     }
 
     /// Sends records that wait, as many as may be on their way.
     fn send_waiting(&mut self, now: Duration) {
         // One finds out whether somebody takes them again.
         let most = if self.is_silent { 1 } else { WINDOW };
-        while self.accounting.len() < most
-            && let Some(request) = self.waiting.pop_front()
-        {
-            self.accounting.request(now, (), request);
+        while self.accounting.len() < most {
+            let popped = self.records.pop();
+            let Some((ticket, request)) = self.report_failed(popped) else { return };
+            self.accounting.request(now, ticket, request);
         }
     }
 
@@ -321,27 +341,31 @@ impl Worker {
             self.answer(question, answer);
         }
         let mut untaken = Vec::new();
-        for Done { request, answer, .. } in self.accounting.done() {
+        for Done { token: ticket, request, answer } in self.accounting.done() {
             match answer {
                 Ok(_) => {
+                    let taken = self.records.taken(ticket);
+                    self.report_failed(taken);
                     if std::mem::take(&mut self.is_silent) {
-                        self.report(RadiusEvent::Taken { records: self.waiting.len() + 1 });
+                        self.report(RadiusEvent::Taken);
                     }
                     self.again = None;
                 }
-                Err(NoAnswer::NoRoom(_)) => self.lost += 1,
+                Err(NoAnswer::NoRoom(_)) => {
+                    let dropped = self.records.taken(ticket);
+                    self.report_failed(dropped);
+                    self.records.lose();
+                }
                 Err(NoAnswer::Silent | NoAnswer::Busy) => {
-                    untaken.push(request);
+                    untaken.push((ticket, request));
                     self.again = Some(now + AGAIN);
                 }
             }
         }
         if !untaken.is_empty() {
-            let records = untaken.len() + self.waiting.len();
-            // In their order.
-            untaken.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+            self.records.put_back(untaken);
             if !std::mem::replace(&mut self.is_silent, true) {
-                self.report(RadiusEvent::Waiting { records });
+                self.report(RadiusEvent::Waiting { in_file: self.has_file });
             }
         }
         let unusable = self.access.unusable().into_iter().chain(self.accounting.unusable());
@@ -398,10 +422,11 @@ impl Worker {
         let held = (!self.held.is_empty()).then(|| now + HELD);
         let deadlines = [
             held,
+            self.records.awaits_file().then_some(self.file_again),
             self.access.deadline(),
             self.accounting.deadline(),
             self.listener.as_ref().and_then(Listener::deadline),
-            self.again.filter(|_| !self.waiting.is_empty()),
+            self.again.filter(|_| !self.records.is_empty()),
         ];
         let wait = deadlines.into_iter().flatten().min().map(|at| at.saturating_sub(now));
         let requests = self.listener.as_ref().and_then(Listener::socket);

@@ -200,6 +200,12 @@ pub struct Draft {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl From<Packet<'_>> for Draft {
+    fn from(packet: Packet<'_>) -> Draft {
+        Draft { bytes: packet.bytes.to_vec() }
+    }
+}
+
 /// There is no room for what was to be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attribute {kind} of {length} bytes has no room in a RADIUS packet")]
@@ -223,6 +229,11 @@ impl Draft {
     /// What it is.
     pub fn code(&self) -> Code {
         Code(self.bytes[0])
+    }
+
+    /// All of it, without identifier and authenticator: [`Packet::parse`] takes it, to make it a draft again.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     fn write_length(&mut self) {

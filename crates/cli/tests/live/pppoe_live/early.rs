@@ -190,7 +190,7 @@ fn who_is_to_be_disconnected_is_asked_for_in_words() {
     let client = line.connect("alice", &[]);
     line.far(&["disconnect"]).ends(2).says("what is to end?");
     let both = line.far(&["disconnect", "ppp0", "--all"]);
-    let usage = "rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--all";
+    let usage = "rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--vlan VLANS|--line ID|--all";
     both.ends(2).says(usage);
     for name in ["pppoe0", WAN] {
         let output = line.far(&["disconnect", name]);

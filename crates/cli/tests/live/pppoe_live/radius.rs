@@ -220,6 +220,32 @@ fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
     assert_eq!(stops, 1);
 }
 
+/// The server is down for longer than the concentrator lives, which is killed.
+#[test]
+fn records_in_a_file_outlive_the_process() {
+    let Some((line, first, serving)) = served("nemo", &["127.0.0.1"], &[]) else { return };
+    serving.interrupted().ends(0);
+    let file = line.text("radius.toml");
+    let text = fs::read_to_string(&file).expect("a file");
+    line.write("radius.toml", &format!("records = \"{}\"\n{text}", line.text("records")));
+    let serving = line.serve(&["--radius", &file]);
+    let client = line.connect("nemo", &[]);
+    wait_for_record(&line, "= Start");
+    first.interrupted();
+    client.interrupted().ends(0);
+    line.wait_for_sessions(0);
+    serving.hear("they wait in the file of records", 1);
+    serving.killed();
+    fs::rename(line.path("radius"), line.path("earlier")).expect("moved");
+    let Some(_second) = server(&line) else { return };
+    let serving = line.serve(&["--radius", &file]);
+    wait_for_record(&line, "= Stop");
+    wait_for_record(&line, "= Accounting-On");
+    assert_eq!(records(&line).len(), 2, "none comes twice");
+    wait_until("all are taken", || fs::metadata(line.path("records")).is_ok_and(|file| file.len() == 24));
+    serving.interrupted().ends(0);
+}
+
 #[test]
 fn the_time_that_is_granted_ends_a_session() {
     let Some((line, _server, serving)) = served("brief", &["127.0.0.1"], &[]) else { return };
