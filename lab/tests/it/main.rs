@@ -52,7 +52,7 @@ fn until(command: &str) -> String {
     limited(&format!("until {command}; do sleep 0.1; done"))
 }
 
-static NEWER: Pool = Pool::of(2);
+static NEWER: Pool = Pool::of(1);
 static OLDER: Pool = Pool::of(1);
 static OLDEST: Pool = Pool::of(1);
 

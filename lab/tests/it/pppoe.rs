@@ -20,7 +20,7 @@ use serde_json::Value;
 /// Bytes behind the Ethernet header that the line has room for: four tags and PPPoE around packets of 1500.
 const WIRE_MTU: u32 = 1524;
 
-static GUESTS: Pool = Pool::of(2);
+static GUESTS: Pool = Pool::of(1);
 
 /// A guest with the namespaces `home` and `isp`, and a line of veth between them.
 fn guest() -> Option<Taken> {
@@ -228,6 +228,7 @@ fn packets_of_1500_octets_pass_where_both_ends_have_room() {
 
 /// The provider dies without a word and comes back; the line is cut and comes back.
 #[test]
+#[ignore = "make nightly"]
 fn a_session_comes_back() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };

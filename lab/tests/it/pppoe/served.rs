@@ -92,6 +92,7 @@ fn clients_of_debian_get_packets_of_1500_octets_on_every_line() {
 
 /// Debian's `pppoe-discovery` on lines that are served, and on one that is not.
 #[test]
+#[ignore = "make nightly"]
 fn pppoe_discovery_finds_the_lines_that_are_served() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
@@ -119,6 +120,7 @@ fn pppoe_discovery_finds_the_lines_that_are_served() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn clients_of_debian_are_told_what_is_wrong_and_come_back() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
