@@ -156,12 +156,16 @@ pub enum Address {
 pub struct Accepted {
     /// Framed-IP-Address.
     pub address: Address,
-    /// Framed-Route and Framed-IPv6-Route: address and bits of the networks behind the host.
+    /// Framed-Route, Framed-IPv6-Route and Delegated-IPv6-Prefix: address and bits of the networks behind the host.
     pub routes: Vec<(IpAddr, u8)>,
     /// Framed-IPv6-Prefix: address and bits.
     pub prefix: Option<(Ipv6Addr, u8)>,
     /// Session-Timeout.
     pub session_timeout: Option<Duration>,
+    /// Idle-Timeout.
+    pub idle_timeout: Option<Duration>,
+    /// Framed-MTU, bytes: the longest IP packet to the host.
+    pub mtu: Option<u16>,
     /// Acct-Interim-Interval.
     pub interim: Option<Duration>,
     /// Class, which every record of accounting has to carry (RFC 2865 section 5.25).
@@ -205,7 +209,14 @@ impl Accepted {
             }
             FRAMED_ROUTE | FRAMED_IPV6_ROUTE => self.routes.push(network(value)?),
             FRAMED_IPV6_PREFIX => self.prefix = Some(prefix(value)?),
+            DELEGATED_IPV6_PREFIX => {
+                let (address, bits) = prefix(value)?;
+                self.routes.push((address.into(), bits));
+            }
             SESSION_TIMEOUT => self.session_timeout = Some(seconds()?),
+            IDLE_TIMEOUT => self.idle_timeout = Some(seconds()?),
+            // RFC 2865 section 5.12.
+            FRAMED_MTU => self.mtu = Some(number()?.try_into().ok().filter(|mtu| *mtu >= 64)?),
             // None would be records without end.
             ACCT_INTERIM_INTERVAL => self.interim = Some(seconds().filter(|interval| !interval.is_zero())?),
             CLASS => self.class.push(value.to_vec()),
@@ -305,13 +316,16 @@ mod tests {
             (FRAMED_ROUTE, b"10.8.0.1"),
             (FRAMED_IPV6_ROUTE, b"fd00:1::/48 :: 1"),
             (FRAMED_IPV6_PREFIX, &[0, 64, 0xfd, 0, 0, 2, 0, 0, 0, 1]),
+            (DELEGATED_IPV6_PREFIX, &[0, 56, 0xfd, 0, 0, 3, 0, 0, 0]),
             (SESSION_TIMEOUT, &[0, 0, 0, 60]),
+            (IDLE_TIMEOUT, &[0, 0, 0, 90]),
+            (FRAMED_MTU, &[0, 0, 5, 0xd4]),
             (ACCT_INTERIM_INTERVAL, &[0, 0, 1, 44]),
             (CLASS, b"gold"),
             (REPLY_MESSAGE, b"hello "),
             (REPLY_MESSAGE, b"nemo"),
         ]);
-        let routes = ["10.9.0.0/24", "10.8.0.1/32", "fd00:1::/48"];
+        let routes = ["10.9.0.0/24", "10.8.0.1/32", "fd00:1::/48", "fd00:3::/56"];
         let found: Vec<String> =
             accepted.routes.iter().map(|(address, bits)| format!("{address}/{bits}")).collect();
         assert_eq!(found, routes);
@@ -319,6 +333,7 @@ mod tests {
         assert_eq!(accepted.prefix, Some(("fd00:2:0:1::".parse().expect("an address"), 64)));
         let seconds = Duration::from_secs;
         assert_eq!((accepted.session_timeout, accepted.interim), (Some(seconds(60)), Some(seconds(300))));
+        assert_eq!((accepted.idle_timeout, accepted.mtu), (Some(seconds(90)), Some(1492)));
         assert_eq!(
             (&accepted.class[..], &accepted.message[..]),
             (&[b"gold".to_vec()][..], &b"hello nemo"[..])
@@ -337,6 +352,8 @@ mod tests {
             (FRAMED_IPV6_PREFIX, &[0, 64, 1]),
             (FRAMED_IPV6_PREFIX, &[0; 19]),
             (SESSION_TIMEOUT, &[0; 5]),
+            (FRAMED_MTU, &[0, 0, 0, 63]),
+            (FRAMED_MTU, &[0, 1, 0, 0]),
             (ACCT_INTERIM_INTERVAL, &[0; 4]),
         ] {
             let accepted = read(&[(CLASS, b"c"), (kind, value)]);

@@ -28,6 +28,8 @@ pub enum Cause {
     UserRequest = 1,
     /// The line was lost.
     LostCarrier = 2,
+    /// Idle-Timeout.
+    IdleTimeout = 4,
     /// Session-Timeout.
     SessionTimeout = 5,
     /// The operator ended it.

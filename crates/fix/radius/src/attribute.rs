@@ -7,11 +7,13 @@ pub(crate) const NAS_IP_ADDRESS: u8 = 4;
 pub(crate) const SERVICE_TYPE: u8 = 6;
 pub(crate) const FRAMED_PROTOCOL: u8 = 7;
 pub(crate) const FRAMED_IP_ADDRESS: u8 = 8;
+pub(crate) const FRAMED_MTU: u8 = 12;
 pub(crate) const REPLY_MESSAGE: u8 = 18;
 pub(crate) const FRAMED_ROUTE: u8 = 22;
 pub(crate) const CLASS: u8 = 25;
 pub(crate) const VENDOR_SPECIFIC: u8 = 26;
 pub(crate) const SESSION_TIMEOUT: u8 = 27;
+pub(crate) const IDLE_TIMEOUT: u8 = 28;
 pub(crate) const CALLING_STATION_ID: u8 = 31;
 pub(crate) const NAS_IDENTIFIER: u8 = 32;
 pub(crate) const PROXY_STATE: u8 = 33;
@@ -36,6 +38,7 @@ pub(crate) const NAS_IPV6_ADDRESS: u8 = 95;
 pub(crate) const FRAMED_IPV6_PREFIX: u8 = 97;
 pub(crate) const FRAMED_IPV6_ROUTE: u8 = 99;
 pub(crate) const ERROR_CAUSE: u8 = 101;
+pub(crate) const DELEGATED_IPV6_PREFIX: u8 = 123;
 
 /// Microsoft (RFC 2548).
 pub(crate) const MICROSOFT: u32 = 311;

@@ -35,6 +35,8 @@ pub struct Selection {
 pub struct Change {
     /// Session-Timeout, since the session opened.
     pub session_timeout: Option<Duration>,
+    /// Idle-Timeout.
+    pub idle_timeout: Option<Duration>,
     /// Acct-Interim-Interval.
     pub interim: Option<Duration>,
     /// Class, all of them; empty: those that were.
@@ -128,7 +130,7 @@ pub fn request(packet: &Packet<'_>, nas: &Nas) -> Result<Request, ErrorCause> {
                 granted.take(kind, value).ok_or(unreadable)?;
                 sessions.addresses.extend(granted.prefix.map(|(address, _)| IpAddr::from(address)));
             }
-            SESSION_TIMEOUT | ACCT_INTERIM_INTERVAL | CLASS if is_change => {
+            SESSION_TIMEOUT | IDLE_TIMEOUT | ACCT_INTERIM_INTERVAL | CLASS if is_change => {
                 granted.take(kind, value).ok_or(unreadable)?
             }
             _ => return Err(ErrorCause::UnsupportedAttribute(kind)),
@@ -137,8 +139,8 @@ pub fn request(packet: &Packet<'_>, nas: &Nas) -> Result<Request, ErrorCause> {
     if sessions == Selection::default() {
         return Err(ErrorCause::MissingAttribute("what names a session (Acct-Session-Id)"));
     }
-    let Accepted { session_timeout, interim, class, .. } = granted;
-    let change = Change { session_timeout, interim, class };
+    let Accepted { session_timeout, idle_timeout, interim, class, .. } = granted;
+    let change = Change { session_timeout, idle_timeout, interim, class };
     if is_change && change == Change::default() {
         return Err(ErrorCause::MissingAttribute("what is to change"));
     }
@@ -241,13 +243,18 @@ mod tests {
             &[
                 (USER_NAME, b"nemo"),
                 (SESSION_TIMEOUT, &[0, 0, 0, 60]),
+                (IDLE_TIMEOUT, &[0, 0, 0, 30]),
                 (ACCT_INTERIM_INTERVAL, &[0, 0, 0, 9]),
                 (CLASS, b"gold"),
             ],
         );
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        let change =
-            Change { session_timeout: seconds(60), interim: seconds(9), class: vec![b"gold".to_vec()] };
+        let change = Change {
+            session_timeout: seconds(60),
+            idle_timeout: seconds(30),
+            interim: seconds(9),
+            class: vec![b"gold".to_vec()],
+        };
         assert_eq!(read.map(|request| request.change), Ok(Some(change)));
     }
 

@@ -62,7 +62,17 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         }
     };
     let Accepted {
-        address, routes, prefix, session_timeout, interim, class, ms_chap_success, unread, ..
+        address,
+        routes,
+        prefix,
+        session_timeout,
+        idle_timeout,
+        mtu,
+        interim,
+        class,
+        ms_chap_success,
+        unread,
+        ..
     } = accepted;
     let profile = Profile {
         address: match address {
@@ -73,7 +83,8 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         prefix: prefix.and_then(|(address, bits)| Network::of(address.into(), bits)),
         sessions: None,
     };
-    let granted = Box::new(Granted { profile, time: session_timeout, interim, class });
+    let granted =
+        Box::new(Granted { profile, time: session_timeout, idle: idle_timeout, mtu, interim, class });
     (Reply::Accepted { granted, success: ms_chap_success }, unread)
 }
 
@@ -95,8 +106,8 @@ pub(super) fn with_filter<R>(
 }
 
 pub(super) fn change(change: &dynamic::Change) -> Change {
-    let dynamic::Change { session_timeout, interim, class } = change.clone();
-    Change { time: session_timeout, interim, class }
+    let dynamic::Change { session_timeout, idle_timeout, interim, class } = change.clone();
+    Change { time: session_timeout, idle: idle_timeout, interim, class }
 }
 
 /// A record of accounting, made at this time.
@@ -123,6 +134,7 @@ fn cause(ended: &Ended) -> Cause {
         Ended::Host | Ended::Ppp(Closed::PeerEnded { .. }) => Cause::UserRequest,
         Ended::Ppp(Closed::PeerSilent { .. }) => Cause::LostCarrier,
         Ended::TimeUsed => Cause::SessionTimeout,
+        Ended::Idle => Cause::IdleTimeout,
         Ended::Operator => Cause::AdminReset,
         Ended::ShutDown | Ended::NotRestored(_) => Cause::AdminReboot,
         Ended::TakenOver { .. } => Cause::Preempted,

@@ -58,6 +58,9 @@ pub enum Ended {
     /// Session-Timeout.
     #[error("the time that RADIUS granted is over")]
     TimeUsed,
+    /// Idle-Timeout.
+    #[error("no packet went through the session for as long as RADIUS allows")]
+    Idle,
     #[error(
         "no network protocol came up in {} s: the host answers, but never agrees, or frames are lost",
         after.as_secs()
@@ -80,6 +83,7 @@ impl Ended {
             Ended::TakenOver { .. } => "taken-over",
             Ended::Operator => "operator",
             Ended::TimeUsed => "session-timeout",
+            Ended::Idle => "idle-timeout",
             Ended::Unfinished { .. } => "unfinished",
             Ended::ShutDown => "shut-down",
             Ended::NotRestored(_) => "not-restored",
@@ -94,6 +98,7 @@ impl Ended {
             Ended::TakenOver { .. } => "the same user has connected from elsewhere",
             Ended::Operator => "disconnected by the operator",
             Ended::TimeUsed => "the time of this session is over; connect again",
+            Ended::Idle => "the session was not used; connect again",
             Ended::Unfinished { .. } => "the session did not come up in time",
             Ended::ShutDown => "the concentrator is being shut down",
             Ended::NotRestored(why) => {

@@ -23,6 +23,12 @@ pub struct Granted {
     pub profile: Profile,
     /// How long the session may be open.
     pub time: Option<Duration>,
+    /// How long no packet may go through it.
+    #[serde(default)]
+    pub idle: Option<Duration>,
+    /// Longest IP packet to the host, bytes.
+    #[serde(default)]
+    pub mtu: Option<u16>,
     /// Between interim records.
     pub interim: Option<Duration>,
     /// What every record of accounting has to carry.

@@ -182,6 +182,7 @@ impl Concentrator {
         if entry.opened.is_none() {
             (entry.opened, entry.interim) = (Some(step.now), interim);
             entry.limit_time(step.now);
+            entry.watch(step.now);
             self.counters.opened += 1;
             self.account(step, slot, Event::Start);
         }
@@ -192,7 +193,9 @@ impl Concentrator {
     pub(super) fn arm(&mut self, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let setup = entry.is_half_open.then(|| entry.half_open_since + self.config.setup);
-        let next = [entry.session.deadline(), setup, entry.interim, entry.ends].into_iter().flatten().min();
+        let look = entry.idle.map(|idle| idle.look);
+        let next =
+            [entry.session.deadline(), setup, entry.interim, entry.ends, look].into_iter().flatten().min();
         let armed = self.table.timer(slot);
         if armed.is_none() || next.is_some_and(|next| armed.is_some_and(|armed| next < armed)) {
             self.table.set_timer(slot, next);
@@ -208,6 +211,14 @@ impl Concentrator {
         if entry.ends.is_some_and(|ends| ends <= step.now) {
             self.cut(step, slot, Ended::TimeUsed);
             return;
+        }
+        if entry.idle.is_some_and(|idle| idle.look <= step.now) {
+            let traffic = entry.traffic(step);
+            let packets = traffic.received_packets.saturating_add(traffic.sent_packets);
+            if entry.idle.as_mut().is_some_and(|idle| idle.has_passed(step.now, packets)) {
+                self.cut(step, slot, Ended::Idle);
+                return;
+            }
         }
         let is_due = entry.session.deadline().is_some_and(|due| due <= step.now);
         if entry.interim.is_some_and(|due| due <= step.now) {

@@ -72,6 +72,8 @@ impl Filter<'_> {
 pub struct Change {
     /// How long they may be open, since they opened.
     pub time: Option<Duration>,
+    /// How long no packet may go through them.
+    pub idle: Option<Duration>,
     /// Between interim records.
     pub interim: Option<Duration>,
     pub class: Vec<Vec<u8>>,
@@ -141,12 +143,14 @@ impl Concentrator {
             let Some(granted) = &mut entry.granted else { continue };
             let granted = Arc::make_mut(granted);
             granted.time = change.time.or(granted.time);
+            granted.idle = change.idle.or(granted.idle);
             granted.interim = change.interim.or(granted.interim);
             if !change.class.is_empty() {
                 granted.class.clone_from(&change.class);
             }
             if let Some(opened) = entry.opened {
                 entry.limit_time(opened);
+                entry.watch(step.now);
                 if change.interim.is_some() {
                     entry.interim = change.interim.map(|every| step.now + every);
                 }

@@ -123,6 +123,29 @@ impl Identity {
     }
 }
 
+/// How long no packet has gone through a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    /// How long that may be.
+    most: Duration,
+    /// What had gone through it when it was last looked at.
+    packets: u64,
+    since: Time,
+    /// When it is looked at next.
+    pub(super) look: Time,
+}
+
+impl Idle {
+    /// Takes what has gone through it; whether it is over. It is looked at ten times, so that it ends a tenth too late at most.
+    pub(super) fn has_passed(&mut self, now: Time, packets: u64) -> bool {
+        if packets != self.packets {
+            (self.packets, self.since) = (packets, now);
+        }
+        self.look = (now + self.most / 10).min(self.since + self.most);
+        now >= self.since + self.most
+    }
+}
+
 /// A session in the table.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -144,6 +167,8 @@ pub(super) struct Entry {
     pub(super) granted: Option<Arc<Granted>>,
     /// When the time that they granted is over.
     pub(super) ends: Option<Time>,
+    /// Whether packets go through it, where that matters.
+    pub(super) idle: Option<Idle>,
     pub(super) is_installed: bool,
     /// How long it was open in processes before this one.
     pub(super) earlier: Duration,
@@ -167,6 +192,7 @@ impl Entry {
             lease: Lease::default(),
             granted: None,
             ends: None,
+            idle: None,
             is_installed: false,
             earlier: Duration::ZERO,
             before: Traffic::default(),
@@ -191,9 +217,16 @@ impl Entry {
         self.ends = granted.map(|time| opened + time.saturating_sub(self.earlier));
     }
 
+    /// Ends it when no packet has gone through it for as long as was granted.
+    pub(super) fn watch(&mut self, now: Time) {
+        let granted = self.granted.as_ref().and_then(|granted| granted.idle).filter(|idle| !idle.is_zero());
+        self.idle = granted.map(|most| Idle { most, packets: 0, since: now, look: now });
+    }
+
     /// Longest IP packet to the host, bytes.
     pub(super) fn mtu(&self) -> u16 {
-        self.session.peer_mru().min(self.max_payload)
+        let granted = self.granted.as_ref().and_then(|granted| granted.mtu).unwrap_or(u16::MAX);
+        self.session.peer_mru().min(self.max_payload).min(granted)
     }
 }
 

@@ -260,6 +260,7 @@ impl Concentrator {
         entry.earlier = saved.uptime;
         entry.granted = granted;
         entry.limit_time(step.now);
+        entry.watch(step.now);
         entry.interim = entry.interim_interval(self.config.interim).map(|every| step.now + every);
         entry.is_installed = true;
         entry.before = saved.traffic;

@@ -1,7 +1,7 @@
 //! Subscribers whom the secrets do not name: somebody else is queried, who answers soon, late, or never.
 
 use super::world::{ALL, Host, World, config, place, seconds, secrets};
-use crate::concentrator::accounting::{Ended, Event};
+use crate::concentrator::accounting::{Ended, Event, Traffic};
 use crate::concentrator::secrets::{Address, Profile};
 use crate::concentrator::{Change, Filter, Granted, NotGranted, Question, Refusal, Reply};
 use crate::session::{Evidence, Method};
@@ -154,7 +154,7 @@ fn the_time_and_the_interval_that_are_granted_hold_over_a_takeover() {
         time: Some(seconds(100)),
         interim: Some(seconds(20)),
         profile: fixed(3),
-        class: Vec::new(),
+        ..Granted::default()
     };
     answer(&mut world, &question, Reply::Accepted { granted: Box::new(granted), success: None });
     world.run(seconds(50));
@@ -204,4 +204,24 @@ fn what_was_granted_is_changed_while_the_session_is_open() {
     assert!(made.iter().all(|record| record.granted.as_ref().expect("granted").class == [b"red"]));
     assert_eq!(change(&mut world, &nemo, &time(5)), (Ok(1), 1));
     assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::TimeUsed)));
+}
+
+#[test]
+fn a_session_that_nobody_uses_ends_and_one_that_is_used_goes_on() {
+    let mut world = world();
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
+    let granted =
+        Granted { idle: Some(seconds(20)), mtu: Some(1400), profile: fixed(3), ..Granted::default() };
+    answer(&mut world, &question, Reply::Accepted { granted: Box::new(granted), success: None });
+    let installed = world.installed_of("nemo").clone();
+    assert_eq!(installed.mtu, 1400);
+    for packets in 1..5 {
+        let traffic = Traffic { received_packets: packets, ..Traffic::default() };
+        world.traffic.insert(installed.identity.id, traffic);
+        world.run(seconds(15));
+        assert_eq!(world.up(), 1, "{packets}");
+    }
+    world.run(seconds(10));
+    assert_eq!(world.ends.last().expect("an end").cause, Ended::Idle);
+    assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::Idle)));
 }
