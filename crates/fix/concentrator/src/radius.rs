@@ -3,8 +3,8 @@
 //! # Contract
 //!
 //! * A thread of its own speaks with the servers: one that does not answer holds up nobody but who waits for its answer.
-//! * A record of accounting that no server takes waits: so many of them at most in memory ([`records::MOST_WAITING`]), all in a file where there is one. It
-//!   is sent when one answers again, with the time at which it was made and the same `Acct-Session-Id`.
+//! * A record of accounting that no server takes waits ([`records`]), and is sent when one answers again, with the time at which it was
+//!   made and the same `Acct-Session-Id`.
 //! * At the end it is waited for until the records are taken, or nobody answers any more.
 //! * Servers may end sessions and change what was granted to them (RFC 5176), where that is configured.
 
@@ -43,7 +43,7 @@ use words::Line;
 const WINDOW: usize = 256;
 /// Until records that nobody took are tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// Until answers are tried again that came while another process took the sessions over, and the file of records that it has.
+/// Until what a takeover holds up is tried again: answers that came meanwhile; the port and the file that the former process has.
 const HELD: Duration = Duration::from_millis(200);
 /// Between two reports on answers of one server that count for nothing.
 const QUIET: Duration = Duration::from_secs(60);
@@ -64,7 +64,7 @@ pub struct Servers {
     /// Who gets records, in order of preference; empty: nobody.
     pub accounting: Vec<Server>,
     pub patience: Patience,
-    /// Where records wait that nobody takes, besides memory.
+    /// The file of records that nobody has taken yet; `None`: they are in memory alone.
     pub records: Option<PathBuf>,
     /// Who may end sessions and change what was granted to them.
     pub clients: Option<Clients>,
@@ -157,10 +157,8 @@ struct Worker {
     listener: Option<Listener>,
     /// Records that wait.
     records: Records,
-    /// Whether there is to be a file of them.
-    has_file: bool,
-    /// When the file is tried again that another process has.
-    file_again: Duration,
+    /// When the port and the file are tried again that another process has.
+    try_again: Duration,
     /// When those are tried again.
     again: Option<Duration>,
     /// Whether nobody takes records, as was reported.
@@ -188,7 +186,6 @@ impl Worker {
         link::pppoe::kernel::random(&mut drawn);
         // A process whose sessions are taken over has the port until it ends.
         let listener = servers.clients.map(|clients| Listener::open(clients, !is_first)).transpose()?;
-        let has_file = servers.records.is_some();
         let records = Records::open(servers.records, !is_first)?;
         Ok(Worker {
             control,
@@ -200,15 +197,14 @@ impl Worker {
             accounting: Sockets::new(servers.accounting, servers.patience),
             listener,
             records,
-            has_file,
-            file_again: HELD,
+            try_again: HELD,
             again: None,
             is_silent: false,
             held: Vec::new(),
             finishing: false,
             reported: HashMap::new(),
             ignored: None,
-            id: format!("{:016x}", u64::from_be_bytes(drawn)),
+            id: words::session_id(u64::from_be_bytes(drawn)),
         })
     }
 
@@ -220,17 +216,18 @@ impl Worker {
             self.access.tick(now);
             self.accounting.tick(now);
             self.deliver(now);
+            if self.awaits_former() && self.try_again <= now {
+                self.try_again = now + HELD;
+                self.listener.iter_mut().for_each(Listener::try_port);
+                let tried = self.records.try_file();
+                self.report_failed(tried);
+            }
             self.take_requests(now);
             if self.again.is_none_or(|again| again <= now) {
                 self.send_waiting(now);
             }
             self.access.flush();
             self.accounting.flush();
-            if self.records.awaits_file() && self.file_again <= now {
-                self.file_again = now + HELD;
-                let tried = self.records.try_file();
-                self.report_failed(tried);
-            }
             if self.finishing && self.accounting.is_idle() && (self.records.is_empty() || self.is_silent) {
                 break;
             }
@@ -309,6 +306,12 @@ impl Worker {
         }
     }
 
+    /// Whether another process still has the port, or the file.
+    fn awaits_former(&self) -> bool {
+        self.records.awaits_file()
+            || self.listener.as_ref().is_some_and(|listener| listener.socket().is_none())
+    }
+
     fn put(&mut self, request: Request) {
         let put = self.records.push(request);
         self.report_failed(put);
@@ -365,7 +368,7 @@ impl Worker {
         if !untaken.is_empty() {
             self.records.put_back(untaken);
             if !std::mem::replace(&mut self.is_silent, true) {
-                self.report(RadiusEvent::Waiting { in_file: self.has_file });
+                self.report(RadiusEvent::Waiting { in_file: self.records.has_file() });
             }
         }
         let unusable = self.access.unusable().into_iter().chain(self.accounting.unusable());
@@ -422,10 +425,9 @@ impl Worker {
         let held = (!self.held.is_empty()).then(|| now + HELD);
         let deadlines = [
             held,
-            self.records.awaits_file().then_some(self.file_again),
+            self.awaits_former().then_some(self.try_again),
             self.access.deadline(),
             self.accounting.deadline(),
-            self.listener.as_ref().and_then(Listener::deadline),
             self.again.filter(|_| !self.records.is_empty()),
         ];
         let wait = deadlines.into_iter().flatten().min().map(|at| at.saturating_sub(now));

@@ -28,11 +28,15 @@ pub struct Nas {
 impl Nas {
     pub(crate) fn describe(&self, draft: &mut Draft) -> Result<(), NoRoom> {
         draft.add(NAS_IDENTIFIER, &self.identifier)?;
-        match self.address {
-            Some(IpAddr::V4(address)) => draft.add(NAS_IP_ADDRESS, &address.octets()),
-            Some(IpAddr::V6(address)) => draft.add(NAS_IPV6_ADDRESS, &address.octets()),
-            None => Ok(()),
-        }
+        self.address().map_or(Ok(()), |(kind, address)| draft.add(kind, &address))
+    }
+
+    /// The attribute of its address.
+    pub(crate) fn address(&self) -> Option<(u8, Vec<u8>)> {
+        Some(match self.address? {
+            IpAddr::V4(address) => (NAS_IP_ADDRESS, address.octets().to_vec()),
+            IpAddr::V6(address) => (NAS_IPV6_ADDRESS, address.octets().to_vec()),
+        })
     }
 }
 

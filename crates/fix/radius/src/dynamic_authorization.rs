@@ -111,13 +111,15 @@ pub fn request(packet: &Packet<'_>, nas: &Nas) -> Result<Request, ErrorCause> {
         let bytes = || Some(value.to_vec());
         match kind {
             NAS_IDENTIFIER if value != nas.identifier => return Err(ErrorCause::OtherNas),
-            NAS_IP_ADDRESS | NAS_IPV6_ADDRESS => {
-                let address = nas.address.map(octets);
-                if address.is_some_and(|address| address != value) {
-                    return Err(ErrorCause::OtherNas);
-                }
+            NAS_IP_ADDRESS | NAS_IPV6_ADDRESS if nas.address().is_some_and(|(_, own)| own != value) => {
+                return Err(ErrorCause::OtherNas);
             }
-            NAS_IDENTIFIER | PROXY_STATE | EVENT_TIMESTAMP | MESSAGE_AUTHENTICATOR => {}
+            NAS_IDENTIFIER
+            | NAS_IP_ADDRESS
+            | NAS_IPV6_ADDRESS
+            | PROXY_STATE
+            | EVENT_TIMESTAMP
+            | MESSAGE_AUTHENTICATOR => {}
             USER_NAME => sessions.user = bytes(),
             ACCT_SESSION_ID => sessions.id = bytes(),
             NAS_PORT_ID => sessions.port = bytes(),
@@ -145,13 +147,6 @@ pub fn request(packet: &Packet<'_>, nas: &Nas) -> Result<Request, ErrorCause> {
         return Err(ErrorCause::MissingAttribute("what is to change"));
     }
     Ok(Request { sessions, change: is_change.then_some(change) })
-}
-
-fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
-    }
 }
 
 /// Twelve hexadecimal digits, with whatever separators.

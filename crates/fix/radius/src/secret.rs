@@ -132,8 +132,10 @@ impl Secret {
         }
         let requested = request.get(AUTHENTICATOR).unwrap_or_default();
         self.expect_authenticator(answer, requested)?;
+        if code != Code::ACCESS_REQUEST {
+            return Ok(());
+        }
         match self.has_message_authenticator(answer, requested) {
-            _ if code != Code::ACCESS_REQUEST => Ok(()),
             None => Err(Forged::NoMessageAuthenticator),
             Some(false) => Err(Forged::MessageAuthenticator),
             Some(true) => Ok(()),
@@ -141,7 +143,7 @@ impl Secret {
     }
 
     /// Sees that a request of a server (RFC 5176 section 3) is of who knows the secret. Its authenticator is a digest of all of it and the
-    /// secret; a Message-Authenticator may be there besides, and has to fit then.
+    /// secret; where there is a Message-Authenticator, too, it has to fit.
     ///
     /// # Errors
     ///

@@ -120,21 +120,24 @@ fn server(line: &Line) -> Option<Process> {
     Some(server)
 }
 
-fn names(line: &Line, servers: &[&str]) -> String {
+/// A file that names servers at these addresses. `keys`: what else stands in it; FOLDER is that of the line.
+fn names(line: &Line, keys: &str, servers: &[&str]) -> String {
     let tables: String = servers
         .iter()
         .map(|address| format!("[[server]]\naddress = \"{address}\"\nsecret = \"{SECRET}\"\n"))
         .collect();
-    line.write("radius.toml", &format!("identifier = \"bras1\"\ntimeout = 0.3\ntries = 2\n{tables}"));
+    let keys = keys.replace("FOLDER", &line.text(""));
+    let text = format!("identifier = \"bras1\"\ntimeout = 0.3\ntries = 2\n{keys}\n{tables}");
+    line.write("radius.toml", &text);
     line.text("radius.toml")
 }
 
 /// A line, its FreeRADIUS, and a concentrator that queries servers at these addresses; the password of `user` is in its file.
-fn served(user: &str, servers: &[&str], more: &[&str]) -> Option<(Line, Process, Process)> {
+fn served(user: &str, keys: &str, servers: &[&str], more: &[&str]) -> Option<(Line, Process, Process)> {
     let line = Line::new()?;
     let server = server(&line)?;
     line.write(user, "arctangent\n");
-    let file = names(&line, servers);
+    let file = names(&line, keys, servers);
     let serving = line.serve(&[&["--radius", &file], more].concat());
     Some((line, server, serving))
 }
@@ -159,7 +162,7 @@ fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
     for method in ["pap", "chap", "ms-chap-v2"] {
         // Nobody listens at the first one.
         let servers = ["127.0.0.2", "127.0.0.1"];
-        let served = served("nemo", &servers, &["--auth", method, "--interim", "1"]);
+        let served = served("nemo", "", &servers, &["--auth", method, "--interim", "1"]);
         let Some((line, _server, serving)) = served else { return };
         let client = line.connect("nemo", &[]);
         assert_eq!(line.status("ppp0")["local"], "10.99.0.9");
@@ -201,7 +204,7 @@ fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
 
 #[test]
 fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
-    let Some((line, first, serving)) = served("nemo", &["127.0.0.1"], &[]) else { return };
+    let Some((line, first, serving)) = served("nemo", "", &["127.0.0.1"], &[]) else { return };
     let client = line.connect("nemo", &[]);
     wait_for_record(&line, "= Start");
     first.interrupted();
@@ -223,12 +226,8 @@ fn records_wait_for_a_server_and_none_is_lost_or_comes_twice() {
 /// The server is down for longer than the concentrator lives, which is killed.
 #[test]
 fn records_in_a_file_outlive_the_process() {
-    let Some((line, first, serving)) = served("nemo", &["127.0.0.1"], &[]) else { return };
-    serving.interrupted().ends(0);
-    let file = line.text("radius.toml");
-    let text = fs::read_to_string(&file).expect("a file");
-    line.write("radius.toml", &format!("records = \"{}\"\n{text}", line.text("records")));
-    let serving = line.serve(&["--radius", &file]);
+    let keys = "records = \"FOLDER/records\"";
+    let Some((line, first, serving)) = served("nemo", keys, &["127.0.0.1"], &[]) else { return };
     let client = line.connect("nemo", &[]);
     wait_for_record(&line, "= Start");
     first.interrupted();
@@ -238,7 +237,7 @@ fn records_in_a_file_outlive_the_process() {
     serving.killed();
     fs::rename(line.path("radius"), line.path("earlier")).expect("moved");
     let Some(_second) = server(&line) else { return };
-    let serving = line.serve(&["--radius", &file]);
+    let serving = line.serve(&["--radius", &line.text("radius.toml")]);
     wait_for_record(&line, "= Stop");
     wait_for_record(&line, "= Accounting-On");
     assert_eq!(records(&line).len(), 2, "none comes twice");
@@ -248,7 +247,7 @@ fn records_in_a_file_outlive_the_process() {
 
 #[test]
 fn the_time_that_is_granted_ends_a_session() {
-    let Some((line, _server, serving)) = served("brief", &["127.0.0.1"], &[]) else { return };
+    let Some((line, _server, serving)) = served("brief", "", &["127.0.0.1"], &[]) else { return };
     let client = line.connect("brief", &["--reconnect", "false"]);
     assert_eq!(line.status("ppp0")["local"], "10.64.0.2");
     client.ended().ends(1);
@@ -285,13 +284,8 @@ fn now() -> u64 {
 
 #[test]
 fn a_server_changes_sessions_and_ends_them_and_nobody_else_does() {
-    let Some(line) = Line::new() else { return };
-    let Some(_server) = server(&line) else { return };
-    line.write("nemo", "arctangent\n");
-    let file = names(&line, &["127.0.0.1"]);
-    let listen = "[dynamic-authorization]\nlisten = \"127.0.0.1\"\n";
-    line.write("radius.toml", &(fs::read_to_string(&file).expect("a file") + listen));
-    let serving = line.serve(&["--radius", &file]);
+    let keys = "dynamic-authorization.listen = \"127.0.0.1\"";
+    let Some((line, _server, serving)) = served("nemo", keys, &["127.0.0.1"], &[]) else { return };
     let client = line.connect("nemo", &["--reconnect", "false"]);
     wait_for_record(&line, "= Start");
     let start = records(&line).into_iter().find(|record| record.contains("= Start")).expect("a start");
@@ -333,7 +327,7 @@ fn a_server_changes_sessions_and_ends_them_and_nobody_else_does() {
     ] {
         expect(kind, &attributes, &["-NAK", expected]);
     }
-    // Whoever has no secret, or sends what is old, hears nothing.
+    // Without the secret, from elsewhere, or too late: no answer.
     let old = format!("User-Name = nemo, Event-Timestamp = {}", now() - 1000);
     let elsewhere = format!("User-Name = nemo, Packet-Src-IP-Address = 127.0.0.9, {made}");
     let nemo = format!("User-Name = nemo, {made}");

@@ -14,8 +14,6 @@ use std::time::{Duration, SystemTime};
 const AT_ONCE: usize = 64;
 /// Answers that are remembered.
 const MOST_REMEMBERED: usize = 4096;
-/// Until the port is tried again that another process has, which hands its sessions over.
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// Who may request what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +60,6 @@ pub(super) struct Listener {
     config: Clients,
     /// `None`: another process has the port.
     socket: Option<UdpSocket>,
-    again: Duration,
     answered: VecDeque<Answered>,
     /// Datagrams that got no answer, and why.
     ignored: Vec<(SocketAddr, Ignored)>,
@@ -77,15 +74,18 @@ impl Listener {
             Err(error) => return Err(error),
         };
         let (answered, ignored) = (VecDeque::new(), Vec::new());
-        Ok(Listener { config, socket, again: AGAIN, answered, ignored })
+        Ok(Listener { config, socket, answered, ignored })
     }
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(AsFd::as_fd)
     }
 
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.socket.is_none().then_some(self.again)
+    /// Tries to get the port that another process has.
+    pub(super) fn try_port(&mut self) {
+        if self.socket.is_none() {
+            self.socket = bound(self.config.listen).ok();
+        }
     }
 
     /// Datagrams that got no answer, and from where they came.
@@ -100,10 +100,6 @@ impl Listener {
         nas: &Nas,
         mut act: impl FnMut(SocketAddr, Result<Request, ErrorCause>) -> Option<Result<(), ErrorCause>>,
     ) {
-        if self.socket.is_none() && self.again <= now {
-            self.again = now + AGAIN;
-            self.socket = bound(self.config.listen).ok();
-        }
         let mut datagram = [0; LONGEST + 1];
         for _ in 0..AT_ONCE {
             let Some(Ok((length, from))) = self.socket.as_ref().map(|socket| socket.recv_from(&mut datagram))

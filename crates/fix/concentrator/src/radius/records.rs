@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Records in memory.
-pub const MOST_WAITING: usize = 1 << 17;
+const MOST_WAITING: usize = 1 << 17;
 /// Bytes of the longest file.
 const LONGEST_FILE: u64 = 4 << 30;
 /// What the file begins with; behind it is where the first record is that was not taken, in network order.
@@ -79,6 +79,11 @@ impl Records {
         self.awaited.is_some()
     }
 
+    /// Whether there is a file, or will be.
+    pub(super) const fn has_file(&self) -> bool {
+        self.file.is_some() || self.awaits_file()
+    }
+
     /// Tries to get the file, and puts into it what is in memory.
     pub(super) fn try_file(&mut self) -> io::Result<()> {
         let Some(path) = &self.awaited else { return Ok(()) };
@@ -129,12 +134,18 @@ impl Records {
         result
     }
 
-    /// The oldest, which is on its way from now on.
+    /// The oldest, which is on its way from now on. Errors: the file cannot be read, and is given up as it is.
     pub(super) fn pop(&mut self) -> io::Result<Option<(Ticket, Request)>> {
         if self.waiting.is_empty()
-            && let Some(file) = &mut self.file
+            && let Some(file) = self.file.as_mut().filter(|file| file.unread < file.end)
         {
-            self.waiting.extend(file.read_some()?);
+            match file.read_some() {
+                Ok(read) if !read.is_empty() => self.waiting.extend(read),
+                unreadable => {
+                    self.file = None;
+                    return Err(unreadable.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
         }
         Ok(self.waiting.pop_front().map(|kept| (Ticket(kept.place), kept.request)))
     }
@@ -401,6 +412,21 @@ mod tests {
         file().write_all_at(b"#", 0).expect("written");
         let error = Records::open(Some(path(&folder)), false).expect_err("another").to_string();
         assert!(error.ends_with("it is no file of records of accounting"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_somebody_cut_is_given_up_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut records = opened(&folder);
+        records.push(request(0)).expect("written");
+        drop(records);
+        let mut records = opened(&folder);
+        OpenOptions::new().write(true).open(path(&folder)).expect("a file").set_len(BEGIN).expect("cut");
+        assert!(!records.is_empty());
+        assert!(records.pop().is_err());
+        assert!(records.is_empty() && records.pop().expect("memory").is_none());
+        records.push(request(1)).expect("memory");
+        assert_eq!(numbers(&mut records), [1]);
     }
 
     #[test]

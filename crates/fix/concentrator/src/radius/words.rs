@@ -23,7 +23,7 @@ impl<'i> Line<'i> {
             0 => parent.to_owned(),
             _ => format!("{parent} {}", identity.place),
         };
-        Line { identity, id: format!("{:016x}", identity.accounting), port }
+        Line { identity, id: session_id(identity.accounting), port }
     }
 
     pub(super) fn session<'s>(&'s self, user: &'s [u8]) -> access::Session<'s> {
@@ -37,6 +37,11 @@ impl<'i> Line<'i> {
             line: line.map(|line| (&line.circuit[..], &line.remote[..])),
         }
     }
+}
+
+/// Acct-Session-Id.
+pub(super) fn session_id(number: u64) -> String {
+    format!("{number:016x}")
 }
 
 /// What a subscriber showed; `None`: nothing, and no server is queried.
@@ -95,12 +100,16 @@ pub(super) fn with_filter<R>(
     act: impl FnOnce(&Filter<'_>) -> R,
 ) -> R {
     let dynamic::Selection { user, id, port, station, addresses } = selection;
-    let is = |named: &Option<Vec<u8>>, own: &str| named.as_ref().is_none_or(|named| named == own.as_bytes());
+    // Numbers are compared where all sessions are looked at, and nothing is written out for each.
+    let number = |id: &Vec<u8>| {
+        let number = u64::from_str_radix(std::str::from_utf8(id).ok()?, 16).ok()?;
+        (session_id(number).as_bytes() == id).then_some(number)
+    };
+    let number = id.as_ref().map(number);
     let fits = |identity: &Identity| {
-        let line = Line::new(parent, identity);
-        is(id, &line.id)
-            && is(port, &line.port)
+        number.is_none_or(|number| number == Some(identity.accounting))
             && station.is_none_or(|station| station == identity.station.0)
+            && port.as_ref().is_none_or(|port| *port == Line::new(parent, identity).port.as_bytes())
     };
     act(&Filter { id: None, user: user.as_deref(), addresses, identity: Some(&fits) })
 }

@@ -150,7 +150,9 @@ impl Concentrator {
             }
             if let Some(opened) = entry.opened {
                 entry.limit_time(opened);
-                entry.watch(step.now);
+                if change.idle.is_some() {
+                    entry.watch(step.now);
+                }
                 if change.interim.is_some() {
                     entry.interim = change.interim.map(|every| step.now + every);
                 }

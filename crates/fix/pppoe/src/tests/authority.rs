@@ -221,6 +221,9 @@ fn a_session_that_nobody_uses_ends_and_one_that_is_used_goes_on() {
         world.run(seconds(15));
         assert_eq!(world.up(), 1, "{packets}");
     }
+    // Another change is no use of it.
+    let class = Change { class: vec![b"red".to_vec()], ..Change::default() };
+    assert_eq!(world.act(|machine, step| machine.change(step, &Filter::default(), &class)), Ok(1));
     world.run(seconds(10));
     assert_eq!(world.ends.last().expect("an end").cause, Ended::Idle);
     assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::Idle)));
