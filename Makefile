@@ -4,7 +4,7 @@ CARGO = cargo
 PREFIX = /usr/local
 DESTDIR =
 # Seconds for which `make fuzz` runs each target.
-FUZZ_SECONDS = 600
+FUZZ_SECONDS ?= 600
 FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
 .PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist packages bench bench-peers peers-check deps install lab lab-prepare

@@ -7,7 +7,7 @@
 
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;
-use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Id, Snapshot, Step, Target};
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Filter, Id, Snapshot, Step};
 use rxlane_pppoe::discovery::concentrator::Arrival;
 use rxlane_pppoe::discovery::message::{Builder, Message, padt};
 use rxlane_pppoe::discovery::place::Place;
@@ -117,9 +117,9 @@ impl World {
             5 => self.pass(Duration::from_secs(which as u64)),
             6 => self.restart(),
             7 => {
-                let target = if which % 2 == 0 { Target::All } else { Target::User(b"u0") };
+                let user = (which % 2 == 1).then_some(&b"u0"[..]);
                 self.act(|concentrator, step| {
-                    concentrator.disconnect(step, target);
+                    concentrator.disconnect(step, &Filter { user, ..Filter::default() });
                 });
             }
             8 => {
@@ -129,7 +129,7 @@ impl World {
                     .reload(Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets"));
                 for (id, _) in reloaded.disagreeing {
                     self.act(|concentrator, step| {
-                        concentrator.disconnect(step, Target::Id(id));
+                        concentrator.disconnect(step, &Filter { id: Some(id), ..Filter::default() });
                     });
                 }
             }
@@ -198,6 +198,7 @@ impl World {
                 }
                 Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
                 Action::Account(_) => {}
+                Action::Ask(question) => unreachable!("the secrets have everybody: {question:?}"),
             }
         }
         discovery
