@@ -5,8 +5,8 @@
 use rxlane_doctor::finding::{Certainty, Finding, Severity};
 use rxlane_doctor::report::{Outcome, Report, Verdict};
 use rxlane_doctor::{Case, diagnose};
-use rxlane_host::{Quote, System};
 use rxlane_host::text::Reader;
+use rxlane_host::{Quote, System};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

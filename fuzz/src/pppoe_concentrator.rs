@@ -14,12 +14,13 @@ use rxlane_pppoe::discovery::place::Place;
 use rxlane_pppoe::discovery::{Packet, is_session};
 use rxlane_pppoe::framing::{unwrapped, wrapped};
 use rxlane_pppoe::session::Method;
-use rxlane_wire::Vlans;
+use rxlane_wire::emit::{Emit, Ipv6, Udp, checksum};
 use rxlane_wire::ethernet::{EtherType, MacAddress};
 use rxlane_wire::pppoe::{Code, Stage, TagType};
 use rxlane_wire::vlan::{Tag, Tci};
+use rxlane_wire::{IpProtocol, Vlans};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
@@ -56,6 +57,7 @@ fn config() -> Config {
     config.pool = vec!["10.0.0.2-10.0.0.4".parse().expect("a range")];
     config.identifier = Some(1);
     config.prefixes = Some("2001:db8::/62".parse().expect("a network"));
+    config.delegated = Some(("2001:db8:4::/46".parse().expect("a network"), 48));
     config.caps = CAPS;
     config.interim = Some(Duration::from_secs(50));
     config
@@ -93,7 +95,7 @@ impl World {
     /// Takes a step, and gives what is behind it.
     fn step<'a>(&mut self, what: u8, which: usize, behind: &'a [u8]) -> &'a [u8] {
         let host = which % HOSTS;
-        match what % 10 {
+        match what % 11 {
             0 => self.discover(host),
             1 => {
                 let (packet, behind) = part(behind);
@@ -132,6 +134,13 @@ impl World {
                         concentrator.disconnect(step, &Filter { id: Some(id), ..Filter::default() });
                     });
                 }
+            }
+            // What a host requests of its router by IPv6, with a right checksum.
+            9 => {
+                let (payload, behind) = part(behind);
+                let packet = of_ipv6(which < 128, payload);
+                self.receive(host, Stage::Session, &wrapped(self.hosts[host].0, &packet));
+                return behind;
             }
             _ => {
                 let (payload, behind) = part(behind);
@@ -193,7 +202,9 @@ impl World {
                 }
                 Action::Removed(id) => assert!(self.installed.remove(&id).is_some()),
                 Action::Ended(end) => {
-                    assert!(!self.installed.contains_key(&end.identity.id) && !end.cause.to_string().is_empty());
+                    assert!(
+                        !self.installed.contains_key(&end.identity.id) && !end.cause.to_string().is_empty()
+                    );
                     self.ended += 1;
                 }
                 Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
@@ -267,6 +278,27 @@ impl World {
         );
         assert_eq!(self.concentrator.deadline(), None);
     }
+}
+
+/// A packet of PPP around one of IPv6: a message of DHCPv6, or of ICMPv6, which it begins with.
+fn of_ipv6(is_dhcp: bool, payload: &[u8]) -> Vec<u8> {
+    let (from, to) = (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2));
+    let (protocol, mut inside) = match is_dhcp {
+        true => {
+            let mut bytes = vec![0; 8];
+            let length = 8 + payload.len() as u16;
+            let header = Udp { source_port: 546, destination_port: 547, length, checksum: 0 };
+            header.emit(&mut bytes).expect("room");
+            bytes.extend(payload);
+            (IpProtocol::UDP, bytes)
+        }
+        false => (IpProtocol::ICMPV6, [&[133, 0, 0, 0], payload].concat()),
+    };
+    checksum::fill(from.into(), to.into(), protocol, &mut inside).expect("a checksum field");
+    let header = Ipv6 { hop_limit: 255, ..Ipv6::new(protocol, from, to, inside.len() as u16) };
+    let mut bytes = vec![0; 40];
+    header.emit(&mut bytes).expect("room");
+    [&[0, 0x57][..], &bytes, &inside].concat()
 }
 
 /// As many bytes as the first says.

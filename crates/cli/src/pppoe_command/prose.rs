@@ -44,7 +44,7 @@ fn behind_space(user: &[u8]) -> String {
 /// That a session is open, in the words of its end.
 fn opened(record: &Record) -> String {
     let address = record.address.map(|address| format!(", {address}")).unwrap_or_default();
-    let prefix = record.prefix.map(|prefix| format!(", {prefix}")).unwrap_or_default();
+    let prefix: String = record.prefixes.iter().map(|prefix| format!(", {prefix}")).collect();
     let user = behind_space(record.identity.user());
     format!(
         "{} {} session {:#06x}{user}: open{address}{prefix}",

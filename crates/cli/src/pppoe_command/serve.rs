@@ -21,7 +21,7 @@ use link::running::find_parent;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
-use pppoe::concentrator::{Config, Restored, SameUser};
+use pppoe::concentrator::{Config, MOST_SERVERS, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use service::control::report_end;
 use service::daemon::{Leaving, Ready};
@@ -34,7 +34,7 @@ use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
 use std::cell::RefCell;
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,7 @@ packets of --mtu do not fit, or a takeover came to nothing and it could not go o
 TUN driver is missing.\n\n\
 Examples:\n  \
 rxlane pppoe serve eth1 --secrets subscribers.toml --local 100.64.0.1 --pool 100.64.0.2-100.64.255.254\n  \
-rxlane pppoe serve eth1 --vlan '100.*' --secrets /etc/ppp/chap-secrets --local 10.0.0.1 --pool 10.0.0.2-10.0.0.254 --prefix 2001:db8:100::/48")]
+rxlane pppoe serve eth1 --vlan '100.*' --secrets /etc/ppp/chap-secrets --local 10.0.0.1 --pool 10.0.0.2-10.0.0.254 --prefix 2001:db8:100::/48 --delegate 2001:db8:8000::/36,56")]
 pub struct ServeArguments {
     /// Ethernet interface with the lines of the subscribers.
     #[arg(value_name = "IFACE")]
@@ -73,12 +73,15 @@ pub struct ServeArguments {
     /// Addresses for subscribers; may be given several times. The own one may be among them, and is given to nobody.
     #[arg(long, value_name = "FIRST-LAST", requires = "local")]
     pool: Vec<Range>,
-    /// Name servers for subscribers, two at most.
-    #[arg(long, value_name = "ADDRESS", value_parser = address::<Ipv4Addr>("10.0.0.1"))]
-    dns: Vec<Ipv4Addr>,
+    /// Name servers for subscribers; may be given several times: two of IPv4 and three of IPv6 at most.
+    #[arg(long, value_name = "ADDRESS", value_parser = address::<IpAddr>("10.0.0.1 or 2001:db8::53"))]
+    dns: Vec<IpAddr>,
     /// IPv6 network of which each link gets a prefix of 64 bits.
     #[arg(long, value_name = "PREFIX/BITS")]
     prefix: Option<Network>,
+    /// IPv6 network of which each subscriber is delegated a prefix of so many bits, for the networks behind the host.
+    #[arg(long, value_name = "PREFIX/BITS,BITS", value_parser = delegation)]
+    delegate: Option<(Network, u8)>,
     /// Whether to speak IPv6.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     ipv6: bool,
@@ -148,6 +151,19 @@ pub struct ServeArguments {
     state: StateArguments,
 }
 
+/// `2001:db8:8000::/36,56`
+fn delegation(text: &str) -> Result<(Network, u8), String> {
+    let expected = || {
+        "expected a network and the bits of each prefix in it, 64 at most, such as 2001:db8:8000::/36,56"
+            .to_owned()
+    };
+    let (network, length) = text.split_once(',').ok_or_else(expected)?;
+    let network: Network = network.trim().parse().map_err(|error| format!("{error}"))?;
+    let length =
+        length.trim().trim_start_matches('/').parse().ok().filter(|length| (1..=64).contains(length));
+    Ok((network, length.ok_or_else(expected)?))
+}
+
 /// What happens to a session of a user who has as many as allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OneMore {
@@ -211,6 +227,9 @@ impl ServeArguments {
         if let Some(prefix) = config.prefixes {
             item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
         }
+        if let Some((network, length)) = config.delegated {
+            item(out, "delegated", &format!("{length} bits each of {network}"))?;
+        }
         let means = self.means();
         for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
             item(out, "note", &printable(&note))?;
@@ -245,6 +264,27 @@ impl ServeArguments {
         }
     }
 
+    /// Those of IPv4, which IPCP carries, and those of IPv6.
+    fn name_servers(&self) -> anyhow::Result<([Option<Ipv4Addr>; 2], Vec<Ipv6Addr>)> {
+        let (mut four, mut six) = (Vec::new(), Vec::new());
+        for server in &self.dns {
+            match server {
+                IpAddr::V4(server) => four.push(*server),
+                IpAddr::V6(server) => six.push(*server),
+            }
+        }
+        if four.len() > 2 {
+            bail!("--dns: PPP carries two name servers of IPv4 at most (RFC 1877)");
+        }
+        if six.len() > MOST_SERVERS {
+            bail!(
+                "--dns: hosts use {MOST_SERVERS} name servers of IPv6 at most: leave {} of them out",
+                six.len() - MOST_SERVERS
+            );
+        }
+        Ok(([four.first().copied(), four.get(1).copied()], six))
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
         expect_name("--name", &self.name)?;
         self.service.iter().try_for_each(|service| expect_name("--service", service))?;
@@ -264,18 +304,17 @@ impl ServeArguments {
         config.timers.echo_failures = self.echo_failures.into();
         config.local = self.local;
         config.pool = self.pool.clone();
-        if self.dns.len() > 2 {
-            return Err(anyhow!("--dns: PPP carries two name servers at most (RFC 1877)"));
-        }
-        config.dns = [self.dns.first().copied(), self.dns.get(1).copied()];
+        (config.dns, config.dns6) = self.name_servers()?;
         // Any but zero; that of every link is the same, as fe80::1 of other routers.
         config.identifier = self.ipv6.then_some(1);
-        if let (Some(prefix), false) = (self.prefix, self.ipv6) {
+        let delegate = self.delegate.map(|(network, length)| format!("--delegate {network},{length}"));
+        let prefix = self.prefix.map(|network| format!("--prefix {network}"));
+        if let (Some(option), false) = (prefix.or(delegate), self.ipv6) {
             bail!(
-                "--prefix {prefix} and --ipv6 false contradict each other: prefixes are for IPv6; leave one of them out"
+                "{option} and --ipv6 false contradict each other: prefixes are for IPv6; leave one of them out"
             );
         }
-        config.prefixes = self.prefix;
+        (config.prefixes, config.delegated) = (self.prefix, self.delegate);
         config.caps.sessions = self.max_sessions;
         config.caps.station = self.sessions_per_mac;
         config.sessions_per_user = self.sessions_per_user;

@@ -8,6 +8,7 @@ mod looked_for;
 mod notices;
 mod operator;
 mod orphaned;
+mod prefixes;
 mod radius;
 mod refused;
 mod secrets;

@@ -4,7 +4,8 @@
 //!
 //! * [`Concentrator::receive`] takes each packet of either stage with where it came from; [`Concentrator::tick`] is called when
 //!   [`Concentrator::deadline`] has come. What is to be done comes out as [`Action`]s, to be done in their order.
-//! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's. That some came is reported by
+//! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's, but for Router Solicitations and DHCPv6, which
+//!   are [received](Concentrator::receive) as what PPP negotiates. That some came is reported by
 //!   [`Concentrator::heard`], so that the session needs no echo, and packets of sessions that there are not by
 //!   [`Concentrator::stray`]; what it counted is requested through [`Step::traffic`].
 //! * Nothing is kept for a PADI (attack 7 of the test names). A PADR costs a session only with a cookie that was made for its
@@ -18,10 +19,10 @@
 //!
 //! # Deliberately not here
 //!
-//! Sockets, interfaces, files, and packets of users: crate `link`. Router Advertisements and DHCPv6 for the prefixes: a program
-//! of its own. RADIUS: who authenticates in the place of the secrets ([`Action::Ask`]) is the caller's business.
+//! Sockets, interfaces, files, and packets of users: crate `link`. RADIUS: who authenticates in the place of the secrets ([`Action::Ask`]) is the caller's business.
 
 pub mod accounting;
+mod advertisement;
 mod authentication;
 mod authority;
 mod config;
@@ -38,7 +39,7 @@ mod snapshot;
 
 pub use authentication::Refusal;
 pub use authority::{Granted, Question, Reply};
-pub use config::{Config, SameUser};
+pub use config::{Config, MOST_SERVERS, SameUser};
 pub use notice::Notice;
 pub use operator::{Change, Filter, Listed, NotGranted, Reloaded, Why};
 pub use sessions::{Caps, Full, Id, Identity, Lease};
@@ -46,8 +47,8 @@ pub use snapshot::{Restored, Snapshot};
 
 use self::accounting::{Ended, Record, Traffic};
 use self::login_throttle::LoginThrottle;
-use self::network::Network;
-use self::pool::{AddressPool, PrefixPool};
+use self::network::{Network, Prefixes};
+use self::pool::{AddressPool, PrefixPool, PrefixPools};
 use self::secrets::Secrets;
 use self::sessions::Table;
 use crate::discovery::concentrator::{
@@ -111,8 +112,8 @@ pub struct Installed {
     pub ipv4: Option<(Ipv4Addr, Ipv4Addr)>,
     /// While IPv6 is up: interface identifiers, the own and that of the host, of their link-local addresses.
     pub ipv6: Option<(u64, u64)>,
-    /// While IPv6 is up: the prefix of the link.
-    pub prefix: Option<Network>,
+    /// While IPv6 is up.
+    pub prefixes: Prefixes,
     /// Networks behind the host, of the protocols that are up.
     pub routes: Vec<Network>,
 }
@@ -147,6 +148,12 @@ pub struct Counters {
     pub held_off: u64,
     pub opened: u64,
     pub ended: u64,
+    /// Router Advertisements that were sent, and answers by DHCPv6.
+    pub advertisements: u64,
+    /// See `advertisements`.
+    pub dhcpv6_answers: u64,
+    /// Packets of IPv6 for this router that are neither a Router Solicitation nor a message of DHCPv6 that has an answer, or were too many.
+    pub configuration_ignored: u64,
     /// Ended sessions whose hosts had said nothing since their PADS when others wanted a place.
     pub gave_way: u64,
 }
@@ -162,7 +169,7 @@ pub struct Concentrator {
     strays: Limits,
     table: Table,
     addresses: AddressPool,
-    prefixes: Option<PrefixPool>,
+    prefixes: PrefixPools,
     throttle: LoginThrottle,
     notices: notice::Throttle,
     counters: Counters,
@@ -185,9 +192,7 @@ impl Concentrator {
             addresses.keep_back(local, true);
         }
         secrets.fixed().for_each(|address| addresses.keep_back(address, true));
-        if let Some(pool) = &mut prefixes {
-            secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
-        }
+        secrets.fixed_prefixes().for_each(|fixed| prefixes.keep_back(fixed, true));
         Ok(Concentrator {
             session_config: Arc::new(config.session()),
             secrets: Arc::new(secrets),
@@ -246,6 +251,9 @@ impl Concentrator {
         match self.table.of_number(&place, number) {
             Some(slot) if self.is_of(slot, packet.source) => {
                 self.table.speaks(slot);
+                if self.host_configuration(step, slot, arrival.own, payload) {
+                    return;
+                }
                 self.drive(step, slot, |session, step, actions| {
                     session.receive(step.now, payload, step.random, actions);
                 });
@@ -316,9 +324,9 @@ impl Concentrator {
         self.addresses.free()
     }
 
-    /// Prefixes of the pool that anybody can get; `None`: there is no pool.
+    /// Prefixes for links that anybody can get; `None`: there is no pool.
     pub fn free_prefixes(&self) -> Option<u32> {
-        self.prefixes.as_ref().map(PrefixPool::free)
+        self.prefixes.link.as_ref().map(PrefixPool::free)
     }
 
     /// Sessions in which nothing came up yet.

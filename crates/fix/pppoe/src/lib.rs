@@ -9,7 +9,8 @@
 //! * No input panics, loops without end, or makes a machine keep more than the bound that its documentation states.
 //! * What a peer said and people or scripts will see goes through [`format::Quotable`] first.
 //!
-//! Nothing of it is a hot path: bytes are allocated where that is simplest. IP packets of a session never come here; who has
+//! Nothing of it is a hot path: bytes are allocated where that is simplest. IP packets of a session never come here, but for Router
+//! Solicitations and DHCPv6; who has
 //! the sockets leaves them to the data path of the link.
 //!
 //! ```
@@ -33,7 +34,8 @@
 //! # Specifications
 //!
 //! RFC 2516 (PPPoE), RFC 4638 (PPP-Max-Payload), Broadband Forum TR-101 (line identification), RFC 1661 (LCP, the automaton),
-//! RFC 1334 (PAP), RFC 1994 (CHAP), RFC 2759 (MS-CHAPv2), RFC 1332 and RFC 1877 (IPCP), RFC 5072 (IPV6CP).
+//! RFC 1334 (PAP), RFC 1994 (CHAP), RFC 2759 (MS-CHAPv2), RFC 1332 and RFC 1877 (IPCP), RFC 5072 (IPV6CP), RFC 4861 and RFC 8106
+//! (Router Advertisements), RFC 8415 and RFC 3646 (DHCPv6).
 //!
 //! # Deliberately not here
 //!
@@ -51,6 +53,7 @@ pub mod chap;
 pub mod client;
 pub mod concentrator;
 pub mod control;
+mod dhcpv6;
 pub mod discovery;
 pub mod framing;
 mod ipcp;
@@ -58,6 +61,7 @@ mod ipv6cp;
 mod lcp;
 pub mod ms_chap;
 mod negotiation;
+mod neighbor_discovery;
 mod pages;
 pub mod pap;
 pub mod session;

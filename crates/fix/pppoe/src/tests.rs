@@ -5,6 +5,7 @@ mod attacks;
 mod authority;
 mod client;
 mod flood;
+mod host_configuration;
 pub(crate) mod line;
 mod operation;
 mod peers;

@@ -164,6 +164,8 @@ pub struct Accepted {
     pub routes: Vec<(IpAddr, u8)>,
     /// Framed-IPv6-Prefix: address and bits.
     pub prefix: Option<(Ipv6Addr, u8)>,
+    /// Delegated-IPv6-Prefix (RFC 4818): that of the networks behind the host.
+    pub delegated: Option<(Ipv6Addr, u8)>,
     /// Session-Timeout.
     pub session_timeout: Option<Duration>,
     /// Idle-Timeout.
@@ -213,10 +215,7 @@ impl Accepted {
             }
             FRAMED_ROUTE | FRAMED_IPV6_ROUTE => self.routes.push(network(value)?),
             FRAMED_IPV6_PREFIX => self.prefix = Some(prefix(value)?),
-            DELEGATED_IPV6_PREFIX => {
-                let (address, bits) = prefix(value)?;
-                self.routes.push((address.into(), bits));
-            }
+            DELEGATED_IPV6_PREFIX => self.delegated = Some(prefix(value)?),
             SESSION_TIMEOUT => self.session_timeout = Some(seconds()?),
             IDLE_TIMEOUT => self.idle_timeout = Some(seconds()?),
             // RFC 2865 section 5.12.
@@ -329,12 +328,13 @@ mod tests {
             (REPLY_MESSAGE, b"hello "),
             (REPLY_MESSAGE, b"nemo"),
         ]);
-        let routes = ["10.9.0.0/24", "10.8.0.1/32", "fd00:1::/48", "fd00:3::/56"];
+        let routes = ["10.9.0.0/24", "10.8.0.1/32", "fd00:1::/48"];
         let found: Vec<String> =
             accepted.routes.iter().map(|(address, bits)| format!("{address}/{bits}")).collect();
         assert_eq!(found, routes);
         assert_eq!(accepted.address, Address::Fixed([10, 1, 2, 3].into()));
         assert_eq!(accepted.prefix, Some(("fd00:2:0:1::".parse().expect("an address"), 64)));
+        assert_eq!(accepted.delegated, Some(("fd00:3::".parse().expect("an address"), 56)));
         let seconds = Duration::from_secs;
         assert_eq!((accepted.session_timeout, accepted.interim), (Some(seconds(60)), Some(seconds(300))));
         assert_eq!((accepted.idle_timeout, accepted.mtu), (Some(seconds(90)), Some(1492)));

@@ -59,6 +59,8 @@ pub struct Record<'r> {
     pub address: Option<Ipv4Addr>,
     /// IPv6 prefix of the link: address and bits.
     pub prefix: Option<(Ipv6Addr, u8)>,
+    /// That of the networks behind the host (RFC 4818 section 3).
+    pub delegated: Option<(Ipv6Addr, u8)>,
     /// What the Access-Accept had.
     pub class: &'r [Vec<u8>],
 }
@@ -86,8 +88,10 @@ pub fn request(nas: &Nas, session: &Session<'_>, record: &Record<'_>) -> Result<
     if let Some(address) = record.address {
         draft.add(FRAMED_IP_ADDRESS, &address.octets())?;
     }
-    if let Some((address, bits)) = record.prefix {
-        draft.add(FRAMED_IPV6_PREFIX, &[&[0, bits][..], &address.octets()].concat())?;
+    for (kind, prefix) in [(FRAMED_IPV6_PREFIX, record.prefix), (DELEGATED_IPV6_PREFIX, record.delegated)] {
+        if let Some((address, bits)) = prefix {
+            draft.add(kind, &[&[0, bits][..], &address.octets()].concat())?;
+        }
     }
     if record.status != Status::Start {
         let seconds = u32::try_from(record.uptime.as_secs()).unwrap_or(u32::MAX);
@@ -162,6 +166,7 @@ mod tests {
             sent: (1, 2),
             address: Some([10, 0, 0, 2].into()),
             prefix: Some(("fd00::".parse().expect("an address"), 64)),
+            delegated: Some(("fd00:1::".parse().expect("an address"), 56)),
             class: &class,
         };
         let stop = request(&nas, &session, &record).expect("room");
@@ -178,6 +183,7 @@ mod tests {
         assert_eq!(number(EVENT_TIMESTAMP), Some(1_000_000_000));
         assert_eq!(packet.values(CLASS).collect::<Vec<_>>(), [&b"gold"[..], b"2"]);
         assert_eq!(packet.values(FRAMED_IPV6_PREFIX).next().map(<[u8]>::len), Some(18));
+        assert_eq!(packet.values(DELEGATED_IPV6_PREFIX).next().map(|value| value[1]), Some(56));
         let start = request(&nas, &session, &Record { status: Status::Start, ..record }).expect("room");
         let packet = Packet::parse(&start.draft.bytes).expect("a packet");
         assert_eq!(packet.values(ACCT_INPUT_OCTETS).count() + packet.values(ACCT_SESSION_TIME).count(), 0);

@@ -4,10 +4,11 @@ use ::radius::access::{self, Accepted, Decision};
 use ::radius::accounting::{self, Cause, Status};
 use ::radius::dynamic_authorization as dynamic;
 use pppoe::concentrator::accounting::{Ended, Event, Record};
-use pppoe::concentrator::network::Network;
+use pppoe::concentrator::network::{Network, Prefixes};
 use pppoe::concentrator::secrets::{Address, Profile};
 use pppoe::concentrator::{Change, Filter, Granted, Identity, Reply};
 use pppoe::session::{Claim, Closed, Evidence};
+use std::net::Ipv6Addr;
 use std::time::SystemTime;
 
 /// A line, with what has to be written out for it.
@@ -70,6 +71,7 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         address,
         routes,
         prefix,
+        delegated,
         session_timeout,
         idle_timeout,
         mtu,
@@ -79,13 +81,15 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         unread,
         ..
     } = accepted;
+    let network =
+        |prefix: Option<(Ipv6Addr, u8)>| prefix.and_then(|(address, bits)| Network::of(address.into(), bits));
     let profile = Profile {
         address: match address {
             access::Address::Pool => Address::Pool,
             access::Address::Fixed(address) => Address::Fixed(address),
         },
         routes: routes.into_iter().filter_map(|(address, bits)| Network::of(address, bits)).collect(),
-        prefix: prefix.and_then(|(address, bits)| Network::of(address.into(), bits)),
+        prefixes: Prefixes { link: network(prefix), delegated: network(delegated) },
         sessions: None,
     };
     let granted =
@@ -122,6 +126,8 @@ pub(super) fn change(change: &dynamic::Change) -> Change {
 /// A record of accounting, made at this time.
 pub(super) fn record(record: &Record, time: SystemTime) -> accounting::Record<'_> {
     let traffic = record.traffic;
+    let prefix =
+        |network: Option<Network>| network.and_then(|network| Some((network.ipv6()?, network.length())));
     accounting::Record {
         status: match &record.event {
             Event::Start => Status::Start,
@@ -133,7 +139,8 @@ pub(super) fn record(record: &Record, time: SystemTime) -> accounting::Record<'_
         received: (traffic.received_octets, traffic.received_packets),
         sent: (traffic.sent_octets, traffic.sent_packets),
         address: record.address,
-        prefix: record.prefix.and_then(|prefix| Some((prefix.ipv6()?, prefix.length()))),
+        prefix: prefix(record.prefixes.link),
+        delegated: prefix(record.prefixes.delegated),
         class: record.granted.as_ref().map_or(&[], |granted| &granted.class),
     }
 }

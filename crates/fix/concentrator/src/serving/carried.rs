@@ -120,7 +120,7 @@ impl Carried {
     /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
     fn wanted_routes(&self, installed: &Installed) -> Vec<Network> {
         let host = installed.ipv4.map(|(_, host)| Network::host(host.into()));
-        let fixed = host.into_iter().chain(installed.prefix);
+        let fixed = host.into_iter().chain(installed.prefixes.iter());
         let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
         let fixed = fixed.filter(|network| !is_covered(network));
         fixed.chain(installed.routes.iter().copied()).collect()
@@ -168,7 +168,7 @@ impl Carried {
 fn prefixes(installed: &Installed) -> Vec<Network> {
     let four = installed.ipv4.map(|(_, host)| Network::host(host.into()));
     let six = installed.ipv6.map(|(_, host)| Network::host(link_local(host).into()));
-    let networks = installed.prefix.iter().chain(&installed.routes).copied();
+    let networks = installed.prefixes.iter().chain(installed.routes.iter().copied());
     four.into_iter().chain(six).chain(networks).collect()
 }
 

@@ -96,7 +96,8 @@ impl Prepared {
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
         let refused =
             |(network, refusal)| link::Error::refused(format!("route {network} to {}", start.name))(refusal);
-        let mut covered: Vec<Network> = start.config.prefixes.into_iter().collect();
+        let delegated = start.config.delegated.map(|(network, _)| network);
+        let mut covered: Vec<Network> = start.config.prefixes.into_iter().chain(delegated).collect();
         covered
             .iter()
             .try_for_each(|network| routes.add(network).map_err(|refusal| refused((*network, refusal))))?;
@@ -314,8 +315,8 @@ fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
         addresses: addresses(&start.config),
         mtu,
         workers: start.workers,
-        // An address, a link-local one, a prefix and a route each, by and large.
-        limits: Limits { sessions, prefixes: 3 * sessions + 1024 },
+        // An address, a link-local one and two prefixes each, by and large.
+        limits: Limits { sessions, prefixes: 4 * sessions + 1024 },
     }
 }
 

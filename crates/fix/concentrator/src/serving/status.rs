@@ -68,6 +68,9 @@ pub struct SubscriberStatus {
     pub peer: Option<IpAddr>,
     /// IPv6 prefix of the link.
     pub prefix: Option<String>,
+    /// IPv6 prefix of the networks behind the host.
+    #[serde(default)]
+    pub delegated: Option<String>,
     pub routes: Vec<String>,
     /// Longest IP packet to the host, bytes.
     pub mtu: u16,
@@ -118,7 +121,8 @@ pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ip
         remote: listed.identity.line.as_ref().and_then(|line| printable(&line.remote)),
         local: listed.lease.address.and(local).map(IpAddr::from),
         peer: listed.lease.address.map(IpAddr::from),
-        prefix: listed.lease.prefix.map(|prefix| prefix.to_string()),
+        prefix: listed.lease.prefixes.link.map(|prefix| prefix.to_string()),
+        delegated: listed.lease.prefixes.delegated.map(|prefix| prefix.to_string()),
         routes: listed.lease.routes.iter().map(ToString::to_string).collect(),
         mtu: listed.mtu,
         uptime: listed.uptime.map(|uptime| uptime.as_secs_f64()),
@@ -152,6 +156,9 @@ pub(super) fn counters(machine: &Concentrator) -> BTreeMap<String, u64> {
         ("confirmed", counters.confirmed),
         ("refused", counters.refused),
         ("held_off", counters.held_off),
+        ("advertisements", counters.advertisements),
+        ("dhcpv6_answers", counters.dhcpv6_answers),
+        ("configuration_ignored", counters.configuration_ignored),
         ("opened", counters.opened),
         ("ended", counters.ended),
     ];
@@ -185,7 +192,8 @@ pub(super) fn record(record: &Record, now: SystemTime) -> String {
         "circuit": line.and_then(|line| printable(&line.circuit)),
         "remote": line.and_then(|line| printable(&line.remote)),
         "address": record.address.map(|address: Ipv4Addr| address.to_string()),
-        "prefix": record.prefix.map(|prefix| prefix.to_string()),
+        "prefix": record.prefixes.link.map(|prefix| prefix.to_string()),
+        "delegated": record.prefixes.delegated.map(|prefix| prefix.to_string()),
         "uptime": record.uptime.as_secs_f64(),
         "received_packets": record.traffic.received_packets,
         "received_octets": record.traffic.received_octets,
@@ -199,6 +207,7 @@ pub(super) fn record(record: &Record, now: SystemTime) -> String {
 mod tests {
     use super::*;
     use pppoe::concentrator::Identity;
+    use pppoe::concentrator::network::Prefixes;
     use pppoe::discovery::message::Line;
     use pppoe::discovery::place::Place;
     use serde_json::Value;
@@ -220,7 +229,7 @@ mod tests {
                 accounting: 0xabc,
             },
             address: None,
-            prefix: None,
+            prefixes: Prefixes::default(),
             granted: None,
             uptime: Duration::from_millis(1500),
             traffic: Traffic::default(),

@@ -14,7 +14,7 @@ use wire::ppp::PppProtocol;
 const COMPRESSED: u32 = 0x0100;
 /// Where session and protocol of PPP are, counted from the EtherType of a PPPoE frame.
 const SESSION: u32 = 2 + 2;
-const PPP_PROTOCOL: u32 = 2 + 6;
+pub(crate) const PPP_PROTOCOL: u32 = 2 + 6;
 
 pub(crate) fn program(framing: &Framing) -> Vec<Instruction> {
     let mut program = Program::received();

@@ -3,8 +3,9 @@
 //! # Contract
 //!
 //! * Received: frames of the discovery stage (EtherType 0x8863) for this station or for all, and frames of the session stage
-//!   (0x8864) for this station whose PPP protocol is neither IP (0x0021, 0x0057) nor compressed. A filter in the kernel leaves
-//!   everything else out, so that data of sessions costs this socket nothing but the filter.
+//!   (0x8864) for this station whose PPP protocol is neither IP (0x0021, 0x0057) nor compressed, and of IPv6 Router Solicitations and
+//!   datagrams to servers of DHCPv6, which the data path gets, too. A filter in the kernel leaves everything else out, so that data of
+//!   sessions costs this socket nothing but the filter.
 //! * The tag that the kernel takes off a frame counts as its outermost (`PACKET_AUXDATA`). Frames of other lines than the
 //!   [`VlanPattern`] has, and of more tags than [`Vlans::MOST`], are left out; so is what is longer than [`ControlSocket::LONGEST`].
 //! * Nothing behind the EtherType has been looked at but that protocol field. Bytes behind a PPPoE length may be padding.
@@ -276,13 +277,28 @@ impl<'b> ControlFrame<'b> {
     }
 }
 
-/// Whether the PPP protocol behind a PPPoE header is neither IP nor compressed.
+/// Next header ICMPv6 and the hop limit of what has come over no router (RFC 4861 section 6.1.1).
+pub(super) const ICMPV6_FROM_LINK: u16 = 0x3aff;
+/// Type 133, code 0.
+pub(super) const ROUTER_SOLICITATION: u16 = 0x8500;
+/// The first two bytes of a group of the link, as that of all servers of DHCPv6 (RFC 8415 section 7.1).
+pub(super) const LINK_MULTICAST: u16 = 0xff02;
+pub(super) const DHCPV6_SERVER_PORT: u16 = 547;
+
+/// Whether the PPP protocol behind a PPPoE header is neither IP nor compressed, or IPv6 in which a host requests something of its router.
 fn is_control(payload: &[u8]) -> bool {
-    let field = payload.get(pppoe::Header::LENGTH..).and_then(|rest| rest.first_chunk());
-    field.is_some_and(|field: &[u8; 2]| {
-        let protocol = PppProtocol(u16::from_be_bytes(*field));
-        protocol.0 & 0x0100 == 0 && !matches!(protocol, PppProtocol::IPV4 | PppProtocol::IPV6)
-    })
+    let word = |at: usize| {
+        payload.get(pppoe::Header::LENGTH + at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
+    };
+    let of_ipv6 = |at: usize| word(2 + at);
+    match word(0).map(PppProtocol) {
+        Some(PppProtocol::IPV6) => match of_ipv6(6) {
+            Some(ICMPV6_FROM_LINK) => of_ipv6(40) == Some(ROUTER_SOLICITATION),
+            _ => of_ipv6(24) == Some(LINK_MULTICAST) && of_ipv6(42) == Some(DHCPV6_SERVER_PORT),
+        },
+        Some(PppProtocol::IPV4) | None => false,
+        Some(protocol) => protocol.0 & 0x0100 == 0,
+    }
 }
 
 impl Outbox {

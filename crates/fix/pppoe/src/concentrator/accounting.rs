@@ -2,7 +2,7 @@
 
 use super::authentication::Refusal;
 use super::authority::Granted;
-use super::network::Network;
+use super::network::Prefixes;
 use super::sessions::Identity;
 use crate::discovery::place::Place;
 use crate::session::Closed;
@@ -124,8 +124,8 @@ pub struct Record {
     pub identity: Identity,
     /// IPv4 address of the host.
     pub address: Option<Ipv4Addr>,
-    /// IPv6 prefix of the link.
-    pub prefix: Option<Network>,
+    /// IPv6 prefixes.
+    pub prefixes: Prefixes,
     /// What somebody else granted, where the secrets do not name the user.
     pub granted: Option<Arc<Granted>>,
     /// Time since the first network protocol came up.

@@ -4,6 +4,7 @@ use super::accounting::Ended;
 use super::authority::Granted;
 use super::config::SameUser;
 use super::network::Network;
+use super::pool::NoPrefix;
 use super::secrets::{Address, Profile, Secrets, Subscriber};
 use super::sessions::{Lease, sessions};
 use super::{Action, Concentrator, Notice, Question, Step};
@@ -273,27 +274,19 @@ impl Concentrator {
             return Err(Refusal::Nothing);
         }
         if lease.identifiers.is_some() {
-            match self.prefix(user, profile) {
-                Ok(prefix) => lease.prefix = prefix,
-                Err(why) => self.notice(step, Notice::NoPrefix { user: user.to_vec(), why }),
+            let own = profile.map(|profile| profile.prefixes).unwrap_or_default();
+            let (prefixes, lacking) = self.prefixes.take(user, own);
+            lease.prefixes = prefixes;
+            for why in lacking {
+                let why = match why {
+                    NoPrefix::InUse(prefix) => Refusal::PrefixInUse(prefix),
+                    NoPrefix::Empty(why) => Refusal::NoAddress(why),
+                };
+                self.notice(step, Notice::NoPrefix { user: user.to_vec(), why });
             }
         }
         lease.routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
         Ok(lease)
-    }
-
-    /// The prefix of a user's link: the own one, else one of the pool. `None`: there is neither.
-    fn prefix(&mut self, user: &[u8], profile: Option<&Profile>) -> Result<Option<Network>, Refusal> {
-        match (profile.and_then(|profile| profile.prefix), &mut self.prefixes) {
-            (Some(own), Some(pool)) if pool.is_lent(own) => Err(Refusal::PrefixInUse(own)),
-            (Some(own), Some(pool)) => {
-                pool.hold(own);
-                Ok(Some(own))
-            }
-            (Some(own), None) => Ok(Some(own)),
-            (None, Some(pool)) => pool.take(user).map(Some).map_err(Refusal::NoAddress),
-            (None, None) => Ok(None),
-        }
     }
 
     /// Sees that nobody has a fixed address.

@@ -98,7 +98,13 @@ impl Concentrator {
         }
         let reserved =
             |network: &Network| network.reserved().map(|reserved| format!("{network} is one of {reserved}"));
-        match profile.routes.iter().chain(&profile.prefix).find_map(reserved) {
+        match profile
+            .routes
+            .iter()
+            .copied()
+            .chain(profile.prefixes.iter())
+            .find_map(|network| reserved(&network))
+        {
             Some(why) => Err(why),
             None => Ok(()),
         }

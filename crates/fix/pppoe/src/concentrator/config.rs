@@ -1,13 +1,13 @@
 //! What a concentrator has to do.
 
 use super::network::Network;
-use super::pool::{AddressPool, PrefixPool, Range};
+use super::pool::{AddressPool, PrefixPool, PrefixPools, Range};
 use super::sessions::Caps;
 use crate::Invalid;
 use crate::discovery::concentrator::Config as Discovery;
 use crate::discovery::limits::{Rate, Rates};
 use crate::session::{self, Method, Role, Timers};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// What becomes of another session of a user who has as many as they may.
@@ -17,6 +17,9 @@ pub enum SameUser {
     Replace,
     Refuse,
 }
+
+/// Most name servers that a host is notified of by IPv6.
+pub const MOST_SERVERS: usize = 3;
 
 /// What a concentrator has to do.
 #[derive(Clone, Debug)]
@@ -33,10 +36,14 @@ pub struct Config {
     /// Addresses for subscribers without a fixed one.
     pub pool: Vec<Range>,
     pub dns: [Option<Ipv4Addr>; 2],
+    /// Name servers that are reached by IPv6, [`MOST_SERVERS`] at most.
+    pub dns6: Vec<Ipv6Addr>,
     /// The own interface identifier, on the link to every subscriber. `None`: no IPv6.
     pub identifier: Option<u64>,
     /// Where the prefixes for links come from. `None`: only from the secrets.
     pub prefixes: Option<Network>,
+    /// Where the prefixes for the networks behind hosts come from, and how many bits each has, 64 at most. `None`: only from the secrets.
+    pub delegated: Option<(Network, u8)>,
     pub caps: Caps,
     /// Sessions of a user for whom the secrets say nothing else.
     pub sessions_per_user: u32,
@@ -61,7 +68,9 @@ impl Config {
             pool: Vec::new(),
             dns: [None; 2],
             identifier: None,
+            dns6: Vec::new(),
             prefixes: None,
+            delegated: None,
             caps: Caps::DEFAULT,
             sessions_per_user: 1,
             same_user: SameUser::Replace,
@@ -91,7 +100,7 @@ impl Config {
     }
 
     /// The pools, once everything is seen to fit together.
-    pub(super) fn pools(&self) -> Result<(AddressPool, Option<PrefixPool>), Invalid> {
+    pub(super) fn pools(&self) -> Result<(AddressPool, PrefixPools), Invalid> {
         self.discovery.check().map_err(|error| {
             Invalid(format!("the names of concentrator and services are too long for an offer: {error}"))
         })?;
@@ -105,14 +114,25 @@ impl Config {
                 "neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up",
             ));
         }
-        let own = self.local.map(|local| (local, "the own address (--local)"));
-        let servers =
-            self.dns.iter().flatten().map(|server| (*server, "a name server of subscribers (--dns)"));
+        let own = self.local.map(|local| (local.into(), "the own address (--local)"));
+        let servers = self.dns.iter().flatten().map(|server| IpAddr::from(*server));
+        let servers = servers.chain(self.dns6.iter().map(|server| IpAddr::from(*server)));
+        let servers = servers.map(|server| (server, "a name server of subscribers (--dns)"));
         for (address, what) in own.into_iter().chain(servers) {
-            if let Some(reserved) = Network::host(address.into()).reserved() {
+            if let Some(reserved) = Network::host(address).reserved() {
                 return Err(Invalid(format!("{address} cannot be {what}: it is one of {reserved}")));
             }
         }
-        Ok((AddressPool::new(&self.pool)?, self.prefixes.map(PrefixPool::new).transpose()?))
+        if let (Some(link), Some((delegated, _))) = (self.prefixes, self.delegated)
+            && (link.contains(delegated.address()) || delegated.contains(link.address()))
+        {
+            return Err(Invalid(format!(
+                "the networks {link} (--prefix) and {delegated} (--delegate) overlap: each address may stand in one of them"
+            )));
+        }
+        let link = self.prefixes.map(|network| PrefixPool::new(network, 64)).transpose()?;
+        let delegated =
+            self.delegated.map(|(network, length)| PrefixPool::new(network, length)).transpose()?;
+        Ok((AddressPool::new(&self.pool)?, PrefixPools { link, delegated }))
     }
 }

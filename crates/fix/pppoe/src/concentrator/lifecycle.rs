@@ -1,6 +1,7 @@
 //! A session from a PADR that may be believed to its end.
 
 use super::accounting::{Ended, Event, Record};
+use super::advertisement::Advertisements;
 use super::authentication::HELD_OFF;
 use super::sessions::{Entry, Identity};
 use super::{Action, Concentrator, End, Installed, Notice, Step, Traffic};
@@ -141,7 +142,7 @@ impl Concentrator {
         self.arm(slot);
     }
 
-    fn send(&self, step: &mut Step<'_>, slot: u32, packet: &[u8]) {
+    pub(super) fn send(&self, step: &mut Step<'_>, slot: u32, packet: &[u8]) {
         let Some(entry) = self.table.get(slot) else { return };
         let (place, destination) = (entry.identity.place, entry.identity.station);
         let payload = wrapped(entry.identity.number, packet);
@@ -170,6 +171,7 @@ impl Concentrator {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let interim = entry.interim_interval(configured).map(|every| step.now + every);
         if entry.session.ipv4().is_none() && entry.session.ipv6().is_none() {
+            entry.advertisements = None;
             if std::mem::take(&mut entry.is_installed) {
                 // What was counted so far goes with the data path's entry.
                 entry.before = entry.before + (step.traffic)(entry.identity.id);
@@ -186,6 +188,7 @@ impl Concentrator {
             self.counters.opened += 1;
             self.account(step, slot, Event::Start);
         }
+        self.begin_advertising(step, slot);
     }
 
     /// Sets the timer of a session. One that is to be called later than was thought is called in vain once, so that
@@ -194,8 +197,11 @@ impl Concentrator {
         let Some(entry) = self.table.get(slot) else { return };
         let setup = entry.is_half_open.then(|| entry.half_open_since + self.config.setup);
         let look = entry.idle.map(|idle| idle.look);
-        let next =
-            [entry.session.deadline(), setup, entry.interim, entry.ends, look].into_iter().flatten().min();
+        let advertisement = entry.advertisements.as_ref().map(Advertisements::next);
+        let next = [entry.session.deadline(), setup, entry.interim, entry.ends, look, advertisement]
+            .into_iter()
+            .flatten()
+            .min();
         let armed = self.table.timer(slot);
         if armed.is_none() || next.is_some_and(|next| armed.is_some_and(|armed| next < armed)) {
             self.table.set_timer(slot, next);
@@ -221,9 +227,13 @@ impl Concentrator {
             }
         }
         let is_due = entry.session.deadline().is_some_and(|due| due <= step.now);
+        let is_advertised = entry.advertisements.as_ref().is_some_and(|one| one.next() <= step.now);
         if entry.interim.is_some_and(|due| due <= step.now) {
             entry.interim = entry.interim_interval(self.config.interim).map(|every| step.now + every);
             self.account(step, slot, Event::Interim);
+        }
+        if is_advertised {
+            self.advertise(step, slot);
         }
         if is_due {
             self.drive(step, slot, |session, step, actions| session.tick(step.now, step.random, actions));
@@ -274,9 +284,7 @@ impl Concentrator {
         if let Some(address) = entry.lease.address {
             self.addresses.release(address);
         }
-        if let (Some(prefix), Some(pool)) = (entry.lease.prefix, &mut self.prefixes) {
-            pool.release(prefix);
-        }
+        self.prefixes.release(entry.lease.prefixes);
         self.counters.ended += 1;
         step.actions.push(Action::Ended(Box::new(End { identity: entry.identity, cause })));
     }
@@ -287,7 +295,7 @@ impl Concentrator {
             event,
             identity: entry.identity.clone(),
             address: entry.lease.address,
-            prefix: entry.lease.prefix,
+            prefixes: entry.lease.prefixes,
             granted: entry.granted.clone(),
             uptime: entry.uptime(step.now).unwrap_or_default(),
             traffic: entry.traffic(step),
@@ -312,7 +320,7 @@ impl Installed {
             // What was given, not what the host says: sources are checked by it.
             ipv4: ipv4.and_then(|up| Some((up.local, entry.lease.address?))),
             ipv6: ipv6.map(|up| (up.local, up.peer)),
-            prefix: entry.lease.prefix.filter(|_| ipv6.is_some()),
+            prefixes: ipv6.map(|_| entry.lease.prefixes).unwrap_or_default(),
             routes: entry.lease.routes.iter().copied().filter(|route| is_up(route.address())).collect(),
         }
     }

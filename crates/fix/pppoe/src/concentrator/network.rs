@@ -105,6 +105,23 @@ impl Network {
     }
 }
 
+/// IPv6 prefixes of a subscriber.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Prefixes {
+    /// Of the link, 64 bits long.
+    #[serde(rename = "prefix")]
+    pub link: Option<Network>,
+    /// Of the networks behind the host, which learns of it by DHCPv6.
+    #[serde(default)]
+    pub delegated: Option<Network>,
+}
+
+impl Prefixes {
+    pub fn iter(&self) -> impl Iterator<Item = Network> + use<> {
+        self.link.into_iter().chain(self.delegated)
+    }
+}
+
 impl FromStr for Network {
     type Err = Invalid;
 

@@ -58,7 +58,12 @@ impl Filter<'_> {
         let Entry { identity, lease, .. } = entry;
         let is_own = |address: &IpAddr| {
             lease.address.is_some_and(|own| own == *address)
-                || lease.routes.iter().chain(lease.prefix.as_ref()).any(|network| network.contains(*address))
+                || lease
+                    .routes
+                    .iter()
+                    .copied()
+                    .chain(lease.prefixes.iter())
+                    .any(|network| network.contains(*address))
         };
         self.id.is_none_or(|id| identity.id == id)
             && self.user.is_none_or(|user| identity.user.as_deref() == Some(user))
@@ -204,15 +209,11 @@ impl Concentrator {
         let old = std::mem::replace(&mut self.secrets, secrets.clone());
         old.fixed().for_each(|address| self.addresses.keep_back(address, false));
         secrets.fixed().chain(self.config.local).for_each(|address| self.addresses.keep_back(address, true));
-        if let Some(pool) = &mut self.prefixes {
-            old.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, false));
-            secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
-        }
+        old.fixed_prefixes().for_each(|prefixes| self.prefixes.keep_back(prefixes, false));
+        secrets.fixed_prefixes().for_each(|prefixes| self.prefixes.keep_back(prefixes, true));
         for lease in self.table.entries().map(|entry| &entry.lease) {
             lease.address.into_iter().for_each(|address| self.addresses.hold(address));
-            if let (Some(prefix), Some(pool)) = (lease.prefix, &mut self.prefixes) {
-                pool.hold(prefix);
-            }
+            self.prefixes.hold(lease.prefixes);
         }
         let difference = secrets.difference(&old);
         let owners = secrets.owners();
@@ -239,7 +240,7 @@ impl Concentrator {
         };
         let address = entry.lease.address.map(|address| Network::host(address.into()));
         let is_anothers = |network| owners.get(&network).is_some_and(|owner| *owner != user);
-        let is_taken = address.into_iter().chain(entry.lease.prefix).any(is_anothers);
+        let is_taken = address.into_iter().chain(entry.lease.prefixes.iter()).any(is_anothers);
         (fixed || is_taken).then_some(Why::Address)
     }
 }

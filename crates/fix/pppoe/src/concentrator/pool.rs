@@ -3,7 +3,7 @@
 //! A user gets the address they had before, where it is free. Which address is a network's or its broadcast is not guessed:
 //! a range means every address in it.
 
-use super::network::Network;
+use super::network::{Network, Prefixes};
 use crate::Invalid;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -214,53 +214,155 @@ impl fmt::Display for Ranges {
     }
 }
 
-/// An IPv6 network parted into links of 64 bits. Of one with more than 2^24 links the first so many are given.
+/// An IPv6 network parted into prefixes of one length, 64 bits at most. Of one with more than 2^24 of them the first so many are given.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct Parted {
     network: Network,
     first: u64,
     count: u32,
+    /// Bits of each.
+    length: u8,
 }
 
-pub(super) type PrefixPool = Pool<Links>;
+pub(super) type PrefixPool = Pool<Parted>;
 
-impl Pool<Links> {
-    /// Of a network of IPv6 with at least one link, none of whose addresses is reserved.
-    pub(super) fn new(network: Network) -> Result<PrefixPool, Invalid> {
-        let Some(first) = network.ipv6().filter(|_| network.length() <= 64) else {
+impl Pool<Parted> {
+    /// Of a network of IPv6 that has at least one prefix of this many bits, and none of whose addresses is reserved.
+    pub(super) fn new(network: Network, length: u8) -> Result<PrefixPool, Invalid> {
+        let Some(first) = network.ipv6().filter(|_| network.length() <= length) else {
             return Err(Invalid(format!(
-                "{network} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
+                "{network} cannot be parted into prefixes of {length} bits: expected an IPv6 network of at most {length} bits such as \
+                 2001:db8::/{}",
+                length.min(48)
             )));
         };
         if let Some(reserved) = network.reserved() {
             return Err(Invalid(format!(
-                "the network {network} has addresses of {reserved}, which no link of a subscriber can have"
+                "the network {network} has addresses of {reserved}, which no subscriber can have"
             )));
         }
-        let count = 1u32.checked_shl(64 - u32::from(network.length())).unwrap_or(MOST).min(MOST);
-        Ok(Pool { space: Links { network, first: upper(first), count }, places: Places::new(count) })
+        let count = 1u32.checked_shl(u32::from(length - network.length())).unwrap_or(MOST).min(MOST);
+        Ok(Pool { space: Parted { network, first: upper(first), count, length }, places: Places::new(count) })
     }
 }
 
-impl Space for Links {
+impl Parted {
+    /// By how many bits the number of a prefix is shifted in the upper half of its address.
+    const fn shift(&self) -> u32 {
+        64u32.saturating_sub(self.length as u32)
+    }
+}
+
+impl Space for Parted {
     type Item = Network;
     const WHAT: &'static str = "prefixes";
 
     fn place(&self, prefix: Network) -> Option<u32> {
-        let number = upper(prefix.ipv6()?).checked_sub(self.first)?;
-        u32::try_from(number).ok().filter(|place| *place < self.count)
+        let number = upper(prefix.ipv6()?).checked_sub(self.first)?.checked_shr(self.shift())?;
+        u32::try_from(number).ok().filter(|place| *place < self.count && prefix.length() >= self.length)
     }
 
     fn item(&self, place: u32) -> Option<Network> {
-        let upper = self.first + u64::from(place);
-        Network::of(IpAddr::V6(Ipv6Addr::from_bits(u128::from(upper) << 64)), 64)
+        let upper = self.first + (u64::from(place) << self.shift());
+        Network::of(IpAddr::V6(Ipv6Addr::from_bits(u128::from(upper) << 64)), self.length)
     }
 }
 
-impl fmt::Display for Links {
+impl fmt::Display for Parted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.network.fmt(f)
     }
+}
+
+/// Prefixes for links, and those for the networks behind hosts.
+#[derive(Debug)]
+pub(super) struct PrefixPools {
+    pub(super) link: Option<PrefixPool>,
+    pub(super) delegated: Option<PrefixPool>,
+}
+
+impl PrefixPools {
+    /// Each prefix with the pool that it may be of.
+    fn with(&mut self, prefixes: Prefixes) -> impl Iterator<Item = (Network, &mut PrefixPool)> {
+        let link = prefixes.link.zip(self.link.as_mut());
+        link.into_iter().chain(prefixes.delegated.zip(self.delegated.as_mut()))
+    }
+
+    /// What a user gets: what is theirs, else one out of each pool that there is.
+    ///
+    /// # Errors
+    ///
+    /// What there is, and for each that there is not, why.
+    pub(super) fn take(&mut self, user: &[u8], own: Prefixes) -> (Prefixes, Vec<NoPrefix>) {
+        let mut lacking = Vec::new();
+        let mut one = |own: Option<Network>, pool: &mut Option<PrefixPool>| match (own, pool) {
+            (Some(own), Some(pool)) if pool.is_lent(own) => {
+                lacking.push(NoPrefix::InUse(own));
+                None
+            }
+            (Some(own), Some(pool)) => {
+                pool.hold(own);
+                Some(own)
+            }
+            (None, Some(pool)) => pool.take(user).map_err(|why| lacking.push(NoPrefix::Empty(why))).ok(),
+            (own, None) => own,
+        };
+        let link = one(own.link, &mut self.link);
+        let delegated = one(own.delegated, &mut self.delegated);
+        (Prefixes { link, delegated }, lacking)
+    }
+
+    /// Takes what a user had in another process. `own`: what is theirs, whatever the pools have.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be theirs any more: why. Nothing is taken then.
+    pub(super) fn take_again(&mut self, user: &[u8], had: Prefixes, own: Prefixes) -> Result<(), String> {
+        let one = |had: Option<Network>, own: Option<Network>, pool: &mut Option<PrefixPool>| {
+            let changed = |had: Option<Network>| {
+                let or_none =
+                    |prefix: Option<Network>| prefix.map_or("none".to_owned(), |one| one.to_string());
+                Err(format!("the IPv6 prefix of the user changed from {} to {}", or_none(had), or_none(own)))
+            };
+            match (had, pool) {
+                (had, _) if own.is_some() && had != own => changed(had),
+                (Some(had), Some(pool)) if own.is_some() => {
+                    pool.hold(had);
+                    Ok(())
+                }
+                (Some(had), Some(pool)) => match pool.take_again(user, had) {
+                    true => Ok(()),
+                    false => Err(format!("the IPv6 prefix {had} is not free any more")),
+                },
+                (Some(had), None) if own.is_none() => changed(Some(had)),
+                _ => Ok(()),
+            }
+        };
+        one(had.link, own.link, &mut self.link)?;
+        one(had.delegated, own.delegated, &mut self.delegated)
+            .inspect_err(|_| self.release(Prefixes { delegated: None, ..had }))
+    }
+
+    pub(super) fn hold(&mut self, prefixes: Prefixes) {
+        self.with(prefixes).for_each(|(prefix, pool)| pool.hold(prefix));
+    }
+
+    pub(super) fn release(&mut self, prefixes: Prefixes) {
+        self.with(prefixes).for_each(|(prefix, pool)| pool.release(prefix));
+    }
+
+    pub(super) fn keep_back(&mut self, prefixes: Prefixes, is_kept: bool) {
+        self.with(prefixes).for_each(|(prefix, pool)| pool.keep_back(prefix, is_kept));
+    }
+}
+
+/// Why there is no prefix for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoPrefix {
+    /// Another session has the fixed one.
+    InUse(Network),
+    /// The pool has none left: in words.
+    Empty(String),
 }
 
 fn upper(address: Ipv6Addr) -> u64 {
@@ -495,7 +597,7 @@ mod tests {
 
     #[test]
     fn links_of_a_prefix() {
-        let mut pool = PrefixPool::new("2001:db8:1::/62".parse().unwrap()).unwrap();
+        let mut pool = PrefixPool::new("2001:db8:1::/62".parse().unwrap(), 64).unwrap();
         pool.keep_back("2001:db8:1:1::/64".parse().unwrap(), true);
         let given: Vec<_> = (0..3u8).map(|user| pool.take(&[user]).unwrap().to_string()).collect();
         assert_eq!(given, ["2001:db8:1::/64", "2001:db8:1:2::/64", "2001:db8:1:3::/64"]);
@@ -504,16 +606,16 @@ mod tests {
         pool.release("2001:db8:9::/64".parse().unwrap());
         assert_eq!(pool.take(&[3]).unwrap().to_string(), "2001:db8:1:2::/64");
         for (text, why) in [
-            ("2001:db8::/65", "cannot be parted into links"),
-            ("10.0.0.0/8", "cannot be parted into links"),
-            ("::/0", "which no link of a subscriber can have"),
-            ("fe80::/48", "which no link of a subscriber can have"),
-            ("ff00::/8", "which no link of a subscriber can have"),
+            ("2001:db8::/65", "cannot be parted into prefixes of 64 bits"),
+            ("10.0.0.0/8", "cannot be parted into prefixes of 64 bits"),
+            ("::/0", "which no subscriber can have"),
+            ("fe80::/48", "which no subscriber can have"),
+            ("ff00::/8", "which no subscriber can have"),
         ] {
-            let error = PrefixPool::new(text.parse().unwrap()).unwrap_err().to_string();
+            let error = PrefixPool::new(text.parse().unwrap(), 64).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
-        let mut huge = PrefixPool::new("2001:db8::/32".parse().unwrap()).unwrap();
+        let mut huge = PrefixPool::new("2001:db8::/32".parse().unwrap(), 64).unwrap();
         assert_eq!(huge.free(), 1 << 24);
         assert_eq!(huge.take(b"a"), Ok("2001:db8::/64".parse().unwrap()));
     }

@@ -17,6 +17,7 @@
 //! address = "192.0.2.7"                              # "pool" (as if it were left out), "none", or always this one
 //! routes = ["198.51.100.16/28", "2001:db8:b0b::/48"] # networks behind this host
 //! prefix = "2001:db8:1:7::/64"                       # IPv6 prefix of the link; left out: one of the pool
+//! delegated = "2001:db8:b0c::/56"                    # IPv6 prefix for the networks behind this host, which learns of it by DHCPv6
 //! sessions = 1                                       # at the same time; left out: what holds for everybody, or one
 //! #                                                    where there is an address, a route or a prefix
 //! ```
@@ -40,7 +41,7 @@
 mod pppd_form;
 mod table_form;
 
-use super::network::Network;
+use super::network::{Network, Prefixes};
 use crate::ipcp::is_usable;
 use format::{Quotable, plural};
 use serde::{Deserialize, Serialize};
@@ -96,8 +97,9 @@ pub struct Profile {
     /// The IPv4 address.
     pub address: Address,
     pub routes: Box<[Network]>,
-    /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
-    pub prefix: Option<Network>,
+    /// IPv6 prefixes; `None`: one of the pool, where there is one.
+    #[serde(flatten)]
+    pub prefixes: Prefixes,
     /// Most sessions at the same time; `None`: what holds for everybody, or one (`Profile::serves_one`).
     pub sessions: Option<u32>,
 }
@@ -111,12 +113,12 @@ impl Profile {
         }
     }
 
-    /// What no other subscriber can have, routes apart: the fixed address, and the prefix.
+    /// What no other subscriber can have, routes apart: the fixed address, and the prefixes.
     pub(crate) fn fixed_networks(&self) -> impl Iterator<Item = Network> + use<> {
-        self.fixed().map(|address| Network::host(address.into())).into_iter().chain(self.prefix)
+        self.fixed().map(|address| Network::host(address.into())).into_iter().chain(self.prefixes.iter())
     }
 
-    /// Whether something of it can serve one session at a time alone: a fixed address, a prefix, networks behind the host.
+    /// Whether something of it can serve one session at a time alone: a fixed address, prefixes, networks behind the host.
     pub(crate) fn serves_one(&self) -> bool {
         self.fixed_networks().next().is_some() || !self.routes.is_empty()
     }
@@ -254,8 +256,8 @@ impl Secrets {
     }
 
     /// IPv6 prefixes that belong to one subscriber each, in no order.
-    pub(crate) fn fixed_prefixes(&self) -> impl Iterator<Item = Network> {
-        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.profile.prefix)
+    pub(crate) fn fixed_prefixes(&self) -> impl Iterator<Item = Prefixes> {
+        self.named.values().chain(self.anybody.as_deref()).map(|subscriber| subscriber.profile.prefixes)
     }
 }
 

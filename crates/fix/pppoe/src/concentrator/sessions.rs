@@ -4,8 +4,9 @@
 //! that there can be more sessions than numbers. No operation takes longer than the logarithm of the number of sessions.
 
 use super::accounting::{Ended, Traffic};
+use super::advertisement::Advertisements;
 use super::authority::Granted;
-use super::network::Network;
+use super::network::{Network, Prefixes};
 use super::numbers::{self, Numbers};
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
@@ -91,8 +92,8 @@ pub(super) fn sessions(count: u32) -> String {
 pub struct Lease {
     /// IPv4 address of the host.
     pub address: Option<Ipv4Addr>,
-    /// IPv6 prefix of the link.
-    pub prefix: Option<Network>,
+    /// IPv6 prefixes.
+    pub prefixes: Prefixes,
     /// Interface identifiers, own and the subscriber's.
     pub(super) identifiers: Option<(u64, u64)>,
     /// Networks behind the host.
@@ -169,6 +170,8 @@ pub(super) struct Entry {
     pub(super) ends: Option<Time>,
     /// Whether packets go through it, where that matters.
     pub(super) idle: Option<Idle>,
+    /// While IPv6 is up: when the host is notified of its prefix.
+    pub(super) advertisements: Option<Advertisements>,
     pub(super) is_installed: bool,
     /// How long it was open in processes before this one.
     pub(super) earlier: Duration,
@@ -193,6 +196,7 @@ impl Entry {
             granted: None,
             ends: None,
             idle: None,
+            advertisements: None,
             is_installed: false,
             earlier: Duration::ZERO,
             before: Traffic::default(),

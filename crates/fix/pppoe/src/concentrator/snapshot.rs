@@ -9,9 +9,10 @@
 //! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
 use super::accounting::{Ended, Event, Record, Traffic};
+use super::advertisement::Advertisements;
 use super::authority::Granted;
 use super::lifecycle::terminate;
-use super::network::Network;
+use super::network::Prefixes;
 use super::secrets::{Address, Profile};
 use super::sessions::{Entry, Id, Identity, Lease};
 use super::{Action, Concentrator, End, Installed, Step};
@@ -78,7 +79,8 @@ struct Saved {
     uptime: Duration,
     local: Option<Ipv4Addr>,
     address: Option<Ipv4Addr>,
-    prefix: Option<Network>,
+    #[serde(flatten)]
+    prefixes: Prefixes,
     identifiers: Option<(u64, u64)>,
     accounting: u64,
     granted: Option<Granted>,
@@ -135,7 +137,7 @@ impl Concentrator {
                     uptime: entry.uptime(step.now).unwrap_or_default(),
                     local: self.config.local,
                     address: entry.lease.address,
-                    prefix: entry.lease.prefix,
+                    prefixes: entry.lease.prefixes,
                     identifiers: entry.lease.identifiers,
                     accounting: entry.identity.accounting,
                     granted: entry.granted.as_deref().cloned(),
@@ -265,6 +267,9 @@ impl Concentrator {
         entry.is_installed = true;
         entry.before = saved.traffic;
         entry.lease = Lease { address: None, ..lease };
+        if entry.session.ipv6().is_some() && entry.has_networks() {
+            entry.advertisements = Some(Advertisements::resumed(step.now, step.random));
+        }
         let slot = self.table.put(entry);
         self.table.set_half_open(slot, false);
         if saved.user.is_some() {
@@ -319,27 +324,15 @@ impl Concentrator {
             }
             is_free.then_some(()).ok_or_else(|| format!("the address {address} is not free any more"))?;
         }
-        let fixed = profile.and_then(|profile| profile.prefix);
-        let changed = |is| {
-            let (was, is) = (or_none(saved.prefix), or_none(is));
-            Err(format!("the IPv6 prefix of the user changed from {was} to {is}"))
-        };
-        let had = match (saved.prefix, fixed, &mut self.prefixes) {
-            (None, None, _) => Ok(()),
-            (was, is @ Some(_), _) if was != is && saved.identifiers.is_some() => changed(is),
-            (_, Some(_), _) => Ok(()),
-            (Some(prefix), None, Some(pool)) => match pool.take_again(user, prefix) {
-                true => Ok(()),
-                false => Err(format!("the IPv6 prefix {prefix} is not free any more")),
-            },
-            (Some(_), None, None) => changed(None),
-        };
+        let own = profile.filter(|_| saved.identifiers.is_some()).map(|profile| profile.prefixes);
+        let had = self.prefixes.take_again(user, saved.prefixes, own.unwrap_or_default());
         if let (Err(_), Some(address)) = (&had, saved.address) {
             self.addresses.release(address);
         }
         had?;
+        let Saved { address, prefixes, identifiers, .. } = *saved;
         let routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
-        Ok(Lease { address: saved.address, prefix: saved.prefix, identifiers: saved.identifiers, routes })
+        Ok(Lease { address, prefixes, identifiers, routes })
     }
 
     /// Notifies the host of a session that is not continued, and writes its last record.
@@ -364,7 +357,7 @@ impl Concentrator {
                 event: Event::Stop(cause.clone()),
                 identity: identity.clone(),
                 address: saved.address,
-                prefix: saved.prefix,
+                prefixes: saved.prefixes,
                 granted: saved.granted.clone().map(Arc::new),
                 uptime: saved.uptime,
                 traffic: saved.traffic,

@@ -37,7 +37,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(world.up(), 1, "{:?} {:?}", world.ends, world.notices);
     let installed = world.installed.values().next().unwrap().clone();
     assert_eq!(installed.ipv4, Some(([10, 0, 0, 1].into(), [10, 0, 0, 2].into())));
-    assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f::/64");
+    assert_eq!(installed.prefixes.link.unwrap().to_string(), "2001:db8:f::/64");
     assert_eq!(installed.ipv6.unwrap().0, 1);
     let identity = &installed.identity;
     assert_eq!((identity.user(), installed.mtu, identity.place), (&b"alice"[..], 1492, place(100, 0)));
@@ -150,7 +150,7 @@ fn the_same_user_again_takes_over_or_is_refused() {
 fn an_operator_disconnects_by_name_address_and_id() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
     let id = world.installed_of("dave").identity.id;
-    let prefix = world.installed_of("carol").prefix.unwrap();
+    let prefix = world.installed_of("carol").prefixes.link.unwrap();
     let user = |user: &'static str| Filter { user: Some(user.as_bytes()), ..Filter::default() };
     let own: [IpAddr; 1] = [[10, 0, 0, 77].into()];
     let (none, routed): ([IpAddr; 1], _) = ([[10, 0, 0, 99].into()], [prefix.address()]);
@@ -258,7 +258,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     world.run(seconds(2));
     let installed = world.installed.values().next().unwrap().clone();
     assert_eq!(installed.ipv4.unwrap().1, Ipv4Addr::new(10, 0, 0, 3));
-    assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f:1::/64");
+    assert_eq!(installed.prefixes.link.unwrap().to_string(), "2001:db8:f:1::/64");
     assert_eq!(installed.routes.len(), 2);
     assert_eq!(world.concentrator.free_addresses(), 3);
     world.concentrator.reload(secrets(&(others + &subscriber("bob", ""))));
@@ -270,7 +270,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     assert_eq!(world.up(), 4, "three others, and one without an address");
     world.check();
     let prefixes: std::collections::BTreeSet<_> =
-        world.installed.values().map(|installed| installed.prefix).collect();
+        world.installed.values().map(|installed| installed.prefixes.link).collect();
     assert_eq!(prefixes.len(), 4);
     world.act(|concentrator, step| concentrator.shut_down(step));
     assert_eq!((world.concentrator.free_addresses(), world.concentrator.free_prefixes()), (4, Some(1 << 16)));
@@ -311,7 +311,7 @@ fn a_configuration_that_contradicts_itself_is_told() {
     let cases: [(&str, Change); 5] = [
         ("no own address (--local)", |config| config.local = None),
         ("overlap", |config| config.pool.push("10.0.0.5-10.0.0.9".parse().unwrap())),
-        ("cannot be parted", |config| config.prefixes = Some("10.0.0.0/8".parse().unwrap())),
+        ("cannot be parted into prefixes", |config| config.prefixes = Some("10.0.0.0/8".parse().unwrap())),
         ("too long for an offer", |config| config.discovery.name = vec![b'x'; 1500]),
         ("neither IPv4", |config| {
             (config.local, config.identifier, config.pool) = (None, None, Vec::new());
@@ -332,7 +332,7 @@ fn one_of_two_protocols_may_come_and_go() {
     world.ask_as(0, &[0x80, 0x57, 5, 99, 0, 4]);
     world.run(Duration::from_millis(500));
     let installed = world.installed.values().next().unwrap();
-    assert!(installed.ipv4.is_some() && installed.ipv6.is_none() && installed.prefix.is_none());
+    assert!(installed.ipv4.is_some() && installed.ipv6.is_none() && installed.prefixes.link.is_none());
     assert_eq!(world.records.len(), 1);
     world.run(seconds(5));
     world.check();

@@ -12,6 +12,13 @@ fn session(protocol: u16) -> Vec<u8> {
     vec![0x11, 0, 0, 7, 0, 6, high, low, 9, 1, 0, 4]
 }
 
+/// A packet of IPv6 in a session: next header and hop limit, the first two bytes of the destination, and what follows the header.
+fn ipv6(next: [u8; 2], destination: u16, payload: [u8; 4]) -> Vec<u8> {
+    let addresses = [&[0; 16][..], &destination.to_be_bytes(), &[0; 14]].concat();
+    let packet = [&[0x60, 0, 0, 0, 0, 4], &next[..], &addresses, &payload].concat();
+    [&[0x11, 0, 0, 7, 0, 46, 0, 0x57][..], &packet].concat()
+}
+
 type Seen = (MacAddress, Vlans, Stage, Vec<u8>);
 
 /// What a socket has received once a frame has come that ends with this byte, and how many frames were left to this side to
@@ -50,7 +57,11 @@ fn discovery_and_negotiation_arrive_and_data_does_not() {
             for line in lines {
                 let lcp = session(0xc021);
                 let unknown = session(0x0281);
+                let (solicitation, dhcp) =
+                    (ipv6([58, 255], 0xff02, [133, 0, 0, 0]), ipv6([17, 1], 0xff02, [2, 34, 2, 35]));
                 let taken = [
+                    (local, 0x8864, &solicitation[..]),
+                    (local, 0x8864, &dhcp),
                     (MacAddress::BROADCAST, 0x8863, &PADI[..]),
                     (local, 0x8863, &PADI),
                     (local, 0x8864, &lcp),
@@ -70,6 +81,15 @@ fn discovery_and_negotiation_arrive_and_data_does_not() {
                 frames.push(frame(MacAddress::BROADCAST, line, 0x8864, &lcp));
                 for protocol in [0x0021, 0x0057, 0x2145, 0x5760, 0xfd00] {
                     frames.push(frame(local, line, 0x8864, &session(protocol)));
+                }
+                // An advertisement, a solicitation that came over a router, a datagram to another port, one that is not of the link.
+                for other in [
+                    ipv6([58, 255], 0xff02, [134, 0, 0, 0]),
+                    ipv6([58, 64], 0xff02, [133, 0, 0, 0]),
+                    ipv6([17, 1], 0xff02, [2, 34, 0, 53]),
+                    ipv6([17, 64], 0x2001, [2, 34, 2, 35]),
+                ] {
+                    frames.push(frame(local, line, 0x8864, &other));
                 }
                 frames.push(frame(local, line, 0x0800, &lcp));
                 frames.push(frame(local, line, 0x8864, &lcp[..7]));

@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const KEYS: &str = "user, password, address, routes, prefix or sessions";
+const KEYS: &str = "user, password, address, routes, prefix, delegated or sessions";
 
 /// Reads the tables. `own` is the concentrator's address.
 pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
@@ -68,7 +68,8 @@ impl Reader<'_> {
                 "password" => text("password", value).map(|text| password = Some((text, at))),
                 "address" => address(value, self.own).map(|address| profile.address = address),
                 "routes" => routes(value, self.own).map(|routes| profile.routes = routes),
-                "prefix" => prefix(value).map(|prefix| profile.prefix = Some(prefix)),
+                "prefix" => prefix(value).map(|prefix| profile.prefixes.link = Some(prefix)),
+                "delegated" => delegated(value).map(|prefix| profile.prefixes.delegated = Some(prefix)),
                 "sessions" => sessions(value).map(|sessions| profile.sessions = Some(sessions)),
                 other => Err(unknown_key(other, KEYS)),
             };
@@ -85,7 +86,7 @@ impl Reader<'_> {
         }
         if profile.serves_one() && profile.sessions.is_some_and(|most| most > 1) {
             let mistake =
-                wrong("sessions", "1, because address, routes and prefix serve one session at a time");
+                wrong("sessions", "1, because address, routes and prefixes serve one session at a time");
             return Err(Error::new(line, mistake));
         }
         subscriber.password = Password::new(password.as_bytes());
@@ -177,6 +178,17 @@ fn prefix(value: &Value<'_>) -> Result<Network, String> {
     let text = value.get_ref().as_str().ok_or_else(expected)?;
     let network: Network = text.parse().map_err(|_| expected())?;
     if network.ipv6().is_some() && network.length() == 64 { usable(network) } else { Err(expected()) }
+}
+
+fn delegated(value: &Value<'_>) -> Result<Network, String> {
+    let expected = || wrong("delegated", "an IPv6 network of at most 64 bits such as \"2001:db8:b0c::/56\"");
+    let text = value.get_ref().as_str().ok_or_else(expected)?;
+    let network: Network = text.parse().map_err(|_| expected())?;
+    if network.ipv6().is_some() && (1..=64).contains(&network.length()) {
+        usable(network)
+    } else {
+        Err(expected())
+    }
 }
 
 fn sessions(value: &Value<'_>) -> Result<u32, String> {

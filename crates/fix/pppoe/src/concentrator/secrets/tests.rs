@@ -124,7 +124,7 @@ sessions = 0x10
         *bob.profile.routes,
         ["198.51.100.16/28", "2001:db8:b0b::/48"].map(|route| route.parse().unwrap())
     );
-    assert_eq!(bob.profile.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
+    assert_eq!(bob.profile.prefixes.link.unwrap().to_string(), "2001:db8:1:7::/64");
     let six = secrets.find(b"six").unwrap();
     assert_eq!((six.profile.address, six.profile.sessions), (Address::None, Some(16)));
     assert_eq!(secrets.fixed().collect::<Vec<_>>(), [Ipv4Addr::new(192, 0, 2, 7)]);
@@ -135,7 +135,7 @@ fn errors_of_the_tables_name_line_and_way_out() {
     let with = |line: &str| format!("[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n{line}\n");
     let mistakes = r#"
         adress = "192.0.2.1"
-            unknown key "adress": expected user, password, address, routes, prefix or sessions
+            unknown key "adress": expected user, password, address, routes, prefix, delegated or sessions
         address = "192.0.2"
             address: expected an IPv4 address in quotes, "pool" or "none"
         address = 4
@@ -176,7 +176,7 @@ fn errors_of_the_tables_name_line_and_way_out() {
     for (text, expected) in [
         (
             &*with("address = \"10.0.0.1\"\nsessions = 2"),
-            "1 (user \"a\"): sessions: expected 1, because address, routes and prefix serve one session at a time",
+            "1 (user \"a\"): sessions: expected 1, because address, routes and prefixes serve one session at a time",
         ),
         ("[[subscriber]]\nuser = \"a\"\n", "1 (user \"a\"): this subscriber has no password"),
         ("\n[[subscriber]]\npassword = \"a\"\n", "2: this subscriber has no user"),
