@@ -110,7 +110,7 @@ lab-prepare:
 
 # All experiments, the long ones too.
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RXLANE_TEST_ARGS=--include-ignored .ci/tests -p lab
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RXLANE_TEST_ARGS=--include-ignored RXLANE_TEST_LIMIT=7200 .ci/tests -p lab
 
 # Static programs, each started, the same bytes each time.
 dist:

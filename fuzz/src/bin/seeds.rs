@@ -282,14 +282,20 @@ fn concentrators(corpus: &Corpus) -> Done {
         steps.concat()
     };
     let end = [1, 0, 6, 0xc0, 0x21, 5, 9, 0, 4];
-    let sequences: [Vec<u8>; 6] = [
+    // A Solicit for an address and a prefix, and a Router Solicitation.
+    let solicit =
+        [&[9, 0, 50][..], b"\x01abc\0\x01\0\x0a\0\x03\0\x01\x02\0\0\0\0\x01\0\x03\0\x0c\0\0\0\x01", &[0; 8]]
+            .concat();
+    let prefix = [&b"\0\x19\0\x0c\0\0\0\x02"[..], &[0; 8]].concat();
+    let sequences: [Vec<u8>; 7] = [
         up(0),
         [&up(0)[..], &up(1), &up(4), &[5, 40, 4, 0, 4, 1]].concat(),
         [&up(0)[..], &[6, 0], &[5, 90]].concat(),
         [&up(0)[..], &[7, 0], &up(1), &end, &[5, 3]].concat(),
         [&up(0)[..], &[8, 0], &[5, 20]].concat(),
-        [&[0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 5, 70][..], &[9, 0, 12, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0, 0, 0]]
+        [&[0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 5, 70][..], &[10, 0, 12, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0, 0, 0]]
             .concat(),
+        [&up(0)[..], &solicit, &prefix, &[9, 128, 4, 0, 0, 0, 0, 5, 60]].concat(),
     ];
     for (i, sequence) in sequences.iter().enumerate() {
         corpus.put("pppoe_concentrator", &format!("seed-{i}"), sequence)?;
