@@ -126,9 +126,10 @@ impl World {
             }
             8 => {
                 let text = SECRETS.lines().skip(which % 4).collect::<Vec<_>>().join("\n");
-                let reloaded = self
-                    .concentrator
-                    .reload(Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets"));
+                let secrets = Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets");
+                let mut reloaded = None;
+                self.act(|concentrator, step| reloaded = Some(concentrator.reload(step, secrets)));
+                let reloaded = reloaded.expect("done");
                 for (id, _) in reloaded.disagreeing {
                     self.act(|concentrator, step| {
                         concentrator.disconnect(step, &Filter { id: Some(id), ..Filter::default() });

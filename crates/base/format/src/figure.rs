@@ -45,6 +45,19 @@ pub fn bit_rate(bits_per_second: f64) -> String {
     prefixed(bits_per_second, "bit/s")
 }
 
+/// Bits a second from 8,000 to 10^12, as people write them: `900M`, `1.5G`, `950000000`. `None`: this is none.
+pub fn bit_rate_of(text: &str) -> Option<u64> {
+    let (digits, times) = match text.char_indices().last()? {
+        (at, 'k') => (text.get(..at)?, 1e3),
+        (at, 'M') => (text.get(..at)?, 1e6),
+        (at, 'G') => (text.get(..at)?, 1e9),
+        _ => (text, 1.0),
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let bits = digits.parse::<f64>().ok().filter(|_| is_number)? * times;
+    (8e3..=1e12).contains(&bits).then_some(bits as u64)
+}
+
 /// The nominal speed of a link: `100 Mbit/s`, `2.5 Gbit/s`.
 pub fn speed(megabits: u32) -> String {
     match megabits {
@@ -131,5 +144,17 @@ mod tests {
             assert_eq!(compact(value), text, "{value}");
         }
         assert_eq!((compact(None), compact(f64::NAN)), ("–".to_owned(), "–".to_owned()));
+    }
+
+    #[test]
+    fn rates_are_read_with_their_prefix() {
+        for (text, bits) in
+            [("900M", 900_000_000), ("1.5G", 1_500_000_000), ("8k", 8000), ("950000000", 950_000_000)]
+        {
+            assert_eq!(bit_rate_of(text), Some(bits));
+        }
+        for text in ["", "M", "-1G", "nan", "1", "2000G", "1kk", "+9M", "1e6"] {
+            assert_eq!(bit_rate_of(text), None, "{text}");
+        }
     }
 }

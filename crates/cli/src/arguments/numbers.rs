@@ -31,6 +31,12 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     number(text).map(Rate::PerSecond).map_err(|error| format!("{error}, or max"))
 }
 
+/// Bits a second: `900M`, `1.5G`, `950000000`.
+pub fn bit_rate(text: &str) -> Result<u64, String> {
+    format::bit_rate_of(text)
+        .ok_or_else(|| format!("`{text}` is no rate between 8k and 1000G bits a second (900M, 1.5G)"))
+}
+
 /// The same without a fraction.
 pub fn count(text: &str) -> Result<u64, String> {
     let number = number(text)?;

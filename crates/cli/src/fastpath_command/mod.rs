@@ -6,7 +6,7 @@ mod status;
 mod up;
 
 use crate::arguments::StateArguments;
-use crate::arguments::numbers::number;
+use crate::arguments::numbers::bit_rate;
 use crate::output::{BAD, BOLD, CommandResult, GOOD, Outcome, Output, POOR};
 use crate::physical;
 use anyhow::bail;
@@ -70,10 +70,10 @@ struct PortArguments {
     #[arg(long, value_name = "N", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     flows: u32,
     /// Send no more than this towards the default route, bits a second (900M); what exceeds it is dropped.
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = bit_rate)]
     limit_upload: Option<u64>,
     /// The same for what comes from there.
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = bit_rate)]
     limit_download: Option<u64>,
     /// Send past shapers (CAKE, HTB) that stand on these interfaces.
     #[arg(long)]
@@ -105,15 +105,6 @@ impl PortArguments {
             bypass_qdisc: self.bypass_qdisc,
             disable_rxvlan: self.disable_rxvlan,
         })
-    }
-}
-
-/// Bits a second: `900M`, `1.5G`, `950000000`.
-fn rate(text: &str) -> Result<u64, String> {
-    let bits = number(text).ok();
-    match bits.filter(|bits| (8e3..=1e12).contains(bits)) {
-        Some(bits) => Ok(bits as u64),
-        None => Err(format!("`{text}` is no rate between 8k and 1000G bits a second (900M, 1.5G)")),
     }
 }
 
@@ -191,21 +182,4 @@ fn ask<T: DeserializeOwned>(state: &StateArguments, question: &str) -> anyhow::R
 /// A line of a name and a text that is broken behind it.
 fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
     out.item(11, name, text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rate;
-
-    #[test]
-    fn rates_have_their_factor() {
-        for (text, bits) in
-            [("900M", 900_000_000), ("1.5G", 1_500_000_000), ("8k", 8000), ("950000000", 950_000_000)]
-        {
-            assert_eq!(rate(text), Ok(bits));
-        }
-        for text in ["", "M", "-1G", "nan", "1", "2000G", "1kk"] {
-            assert!(rate(text).is_err(), "{text}");
-        }
-    }
 }

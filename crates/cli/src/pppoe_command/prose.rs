@@ -87,6 +87,14 @@ fn radius(what: &RadiusEvent) -> String {
                 numbers.join(", ")
             )
         }
+        RadiusEvent::NoRates { user, names } => {
+            let names: Vec<String> = names.iter().map(|name| format!("\"{}\"", Quotable(name))).collect();
+            format!(
+                "RADIUS says the rate {} for {}, and no [[rate]] of the file has this name: no such limit holds",
+                names.join(" and "),
+                Quotable(user)
+            )
+        }
         RadiusEvent::Waiting { in_file } => {
             let place = if *in_file { "the file of records" } else { "memory" };
             format!("no RADIUS server takes records of accounting: they wait in {place}")

@@ -3,7 +3,8 @@
 use super::options::line_of;
 use super::subscribers_file::passwords;
 use anyhow::{anyhow, bail};
-use concentrator::{Clients, Server, Servers};
+use concentrator::{Clients, NamedRates, Server, Servers};
+use pppoe::concentrator::BitRates;
 use radius::Secret;
 use radius::access::Nas;
 use radius::dynamic_authorization;
@@ -32,6 +33,17 @@ struct File {
     #[serde(default)]
     server: Vec<Table>,
     dynamic_authorization: Option<Listening>,
+    #[serde(default)]
+    rate: Vec<NamedRate>,
+}
+
+/// BitRates that servers say by a name (Filter-Id).
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedRate {
+    name: String,
+    download: Option<String>,
+    upload: Option<String>,
 }
 
 /// Requests of servers (RFC 5176).
@@ -117,7 +129,30 @@ fn parse(text: &str, name: &str) -> anyhow::Result<Servers> {
         bail!("records: expected a path from the root, not `{}`", records.display());
     }
     let clients = file.dynamic_authorization.map(|listening| clients(listening, known)).transpose()?;
-    Ok(Servers { nas, access, accounting, patience, records: file.records, clients })
+    let rates = rates(file.rate)?;
+    Ok(Servers { nas, access, accounting, patience, records: file.records, clients, rates })
+}
+
+fn rates(tables: Vec<NamedRate>) -> anyhow::Result<NamedRates> {
+    let mut rates = NamedRates::new();
+    for NamedRate { name, download, upload } in tables {
+        let bits = |key: &str, text: Option<String>| match text {
+            None => Ok(None),
+            Some(text) => match format::bit_rate_of(&text) {
+                Some(bits) => Ok(Some(bits)),
+                None => bail!(
+                    "{key} of the rate `{}`: expected bits a second, 8k to 1000G, such as \"50M\", not `{}`",
+                    format::printable(&name),
+                    format::printable(&text)
+                ),
+            },
+        };
+        let both = BitRates { download: bits("download", download)?, upload: bits("upload", upload)? };
+        if rates.insert(name.clone().into_bytes(), both).is_some() {
+            bail!("there are two rates of the name `{}`", format::printable(&name));
+        }
+    }
+    Ok(rates)
 }
 
 fn secret_of(address: IpAddr, secret: Value) -> anyhow::Result<Secret> {
@@ -192,6 +227,10 @@ mod tests {
         for (text, expected) in [
             ("", "there is no [[server]]"),
             ("records = \"here\"\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "records: expected a path"),
+            (
+                "[[rate]]\nname = \"gold\"\ndownload = \"fast\"\n[[server]]\naddress = \"::1\"\nsecret = \"x\"",
+                "download of the rate `gold`: expected bits a second",
+            ),
             ("timeout = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "timeout: expected seconds"),
             ("tries = 0\n[[server]]\naddress = \"::1\"\nsecret = \"x\"", "tries: expected 1 to 20"),
             ("[[server]]\naddress = \"::1\"\n", "line 1: missing field `secret`"),

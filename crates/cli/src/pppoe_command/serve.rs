@@ -7,6 +7,7 @@ use super::radius_file;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, item, workers};
 use crate::arguments::address;
+use crate::arguments::numbers::bit_rate;
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
@@ -21,7 +22,7 @@ use link::running::find_parent;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
-use pppoe::concentrator::{Config, MOST_SERVERS, Restored, SameUser};
+use pppoe::concentrator::{BitRates, Config, MOST_SERVERS, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use service::control::report_end;
 use service::daemon::{Leaving, Ready};
@@ -82,6 +83,12 @@ pub struct ServeArguments {
     /// IPv6 network of which each subscriber is delegated a prefix of so many bits, for the networks behind the host.
     #[arg(long, value_name = "PREFIX/BITS,BITS", value_parser = delegation)]
     delegate: Option<(Network, u8)>,
+    /// Bits of IP packets a second to each subscriber for whom neither the secrets nor RADIUS say another rate (50M) [default: no limit].
+    #[arg(long, value_name = "RATE", value_parser = bit_rate)]
+    download: Option<u64>,
+    /// The same from each.
+    #[arg(long, value_name = "RATE", value_parser = bit_rate)]
+    upload: Option<u64>,
     /// Whether to speak IPv6.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     ipv6: bool,
@@ -315,6 +322,7 @@ impl ServeArguments {
             );
         }
         (config.prefixes, config.delegated) = (self.prefix, self.delegate);
+        config.rates = BitRates { download: self.download, upload: self.upload };
         config.caps.sessions = self.max_sessions;
         config.caps.station = self.sessions_per_mac;
         config.sessions_per_user = self.sessions_per_user;

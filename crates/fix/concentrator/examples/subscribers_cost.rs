@@ -13,6 +13,7 @@ use kernel::socket::Transmit;
 use link::lines::Lines;
 use link::pppoe::VlanPattern;
 use offload::Prefix as Head;
+use pppoe::concentrator::BitRates;
 use pppoe::concentrator::network::Network;
 use rxlane_concentrator::subscribers::{Config, Limits, Registry, Session, Subscribers};
 use std::error::Error;
@@ -64,6 +65,7 @@ fn session(number: u32) -> Outcome<Session> {
         mtu: 1492,
         mss_clamp: true,
         identifier: u64::from(number) + 1,
+        rates: BitRates::default(),
     })
 }
 

@@ -12,7 +12,7 @@
 //! let limits = Limits { sessions: 1000, prefixes: 3000 };
 //! let mut registry = Registry::new(limits, MacAddress([2, 0, 0, 0, 0, 0xac]));
 //! let peer = MacAddress([2, 0, 0, 0, 0, 1]);
-//! let session = Session { vlans: Vlans::NONE, peer, id: 7, mtu: 1492, mss_clamp: true, identifier: 0 };
+//! let session = Session { vlans: Vlans::NONE, peer, id: 7, mtu: 1492, mss_clamp: true, identifier: 0, rates: Default::default() };
 //! let number = registry.insert(&session)?;
 //! let prefix: Network = "198.51.100.16/28".parse().expect("a network");
 //! registry.add_prefix(number, prefix)?;
@@ -34,7 +34,7 @@ pub mod subscribers;
 
 pub use error::Error;
 pub use event::{Event, Takeover, Uncarried};
-pub use radius::{Clients, RadiusEvent, Server, Servers};
+pub use radius::{Clients, NamedRates, RadiusEvent, Server, Servers};
 pub use serving::{
     ConcentratorStatus, Disconnected, End, Over, Prepared, Serving, Start, SubscriberStatus, Unwritten,
     Withheld,

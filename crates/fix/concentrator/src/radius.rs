@@ -23,7 +23,7 @@ use ::radius::{Packet, Secret};
 use dynamic::Listener;
 pub use dynamic::{Clients, Ignored};
 use pppoe::concentrator::accounting::Record;
-use pppoe::concentrator::{NotGranted, Question, Reply};
+use pppoe::concentrator::{BitRates, NotGranted, Question, Reply};
 use records::{Records, Ticket};
 use service::event_loop::any_ready;
 use sockets::Sockets;
@@ -68,6 +68,8 @@ pub struct Servers {
     pub records: Option<PathBuf>,
     /// Who may end sessions and change what was granted to them.
     pub clients: Option<Clients>,
+    /// BitRates by the names by which servers may say them; empty: such names are none of its business.
+    pub rates: NamedRates,
 }
 
 /// What happens with the servers.
@@ -77,6 +79,8 @@ pub enum RadiusEvent {
     Unusable { server: SocketAddr, why: Unusable },
     /// An answer has attributes whose values cannot be read.
     Unread { user: Vec<u8>, attributes: Vec<u8> },
+    /// It names rates that there are not, which hold for nobody.
+    NoRates { user: Vec<u8>, names: Vec<Vec<u8>> },
     /// No server takes records; they wait.
     Waiting { in_file: bool },
     /// One takes them again.
@@ -92,6 +96,9 @@ pub enum RadiusEvent {
     /// A datagram to where requests come to has no answer: why the first of its kind has none.
     Ignored { from: SocketAddr, why: Ignored },
 }
+
+/// BitRates by name.
+pub type NamedRates = HashMap<Vec<u8>, BitRates>;
 
 enum Message {
     Ask(Box<Question>),
@@ -155,6 +162,7 @@ struct Worker {
     access: Sockets<Box<Question>>,
     accounting: Sockets<Ticket>,
     listener: Option<Listener>,
+    rates: NamedRates,
     /// Records that wait.
     records: Records,
     /// When the port and the file are tried again that another process has.
@@ -196,6 +204,7 @@ impl Worker {
             access: Sockets::new(servers.access, servers.patience),
             accounting: Sockets::new(servers.accounting, servers.patience),
             listener,
+            rates: servers.rates,
             records,
             try_again: HELD,
             again: None,
@@ -384,10 +393,10 @@ impl Worker {
 
     /// Does what servers request.
     fn take_requests(&mut self, now: Duration) {
-        let Worker { control, listener: Some(listener), nas, .. } = self else { return };
+        let Worker { control, listener: Some(listener), nas, rates, .. } = self else { return };
         listener.receive(now, nas, |server, request| {
             let outcome = match request {
-                Ok(request) => act(control, server, request)?,
+                Ok(request) => act(control, server, request, rates)?,
                 Err(why) => Err(why),
             };
             if let Err(why) = outcome {
@@ -409,9 +418,13 @@ impl Worker {
             Ok(packet) => access::decision(&packet),
             Err(malformed) => return Reply::None(malformed.to_string()),
         };
-        let (answer, unread) = words::answer(decision);
+        let (answer, unread, names) = words::answer(decision, &self.rates);
+        let user = || question.claim.user().to_vec();
+        if !names.is_empty() {
+            self.report(RadiusEvent::NoRates { user: user(), names });
+        }
         if !unread.is_empty() {
-            self.report(RadiusEvent::Unread { user: question.claim.user().to_vec(), attributes: unread });
+            self.report(RadiusEvent::Unread { user: user(), attributes: unread });
         }
         answer
     }
@@ -443,12 +456,21 @@ impl Worker {
 }
 
 /// Does what a server requests; `None`: another process takes the sessions over.
-fn act(control: &Control, server: SocketAddr, request: Dynamic) -> Option<Result<(), ErrorCause>> {
+fn act(
+    control: &Control,
+    server: SocketAddr,
+    request: Dynamic,
+    rates: &NamedRates,
+) -> Option<Result<(), ErrorCause>> {
+    let change = match request.change.as_ref().map(|change| words::change(change, rates)).transpose() {
+        Ok(change) => change,
+        Err(refused) => return Some(Err(refused)),
+    };
     let mut done = Ok(0);
     let may = control.step_unless_offered(|machine, step| {
-        done = words::with_filter(&control.parent, &request.sessions, |filter| match &request.change {
+        done = words::with_filter(&control.parent, &request.sessions, |filter| match &change {
             None => Ok(machine.disconnect(step, filter)),
-            Some(change) => machine.change(step, filter, &words::change(change)),
+            Some(change) => machine.change(step, filter, change),
         });
     });
     if !may {

@@ -194,7 +194,7 @@ impl Serving {
     fn reload(&self, secrets: Secrets) -> Vec<Event> {
         let control = &self.negotiator.control;
         let (now, mut state) = (control.clock.now(), control.state());
-        let reloaded = state.machine.reload(secrets);
+        let reloaded = state.step(now, |machine, step| machine.reload(step, secrets));
         let disagrees = |(id, why)| {
             let user = state.machine.session(now, id)?.identity.user().to_vec();
             Some(Event::Disagrees { parent: control.parent.clone(), id, user, why })

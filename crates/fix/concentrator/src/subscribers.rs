@@ -20,6 +20,7 @@
 //!   words that are read one by one, and whoever finds a session being written finds none. (A lock for readers and writers
 //!   would be held by workers while control inserts thousands of sessions a second, and a copy of the tables that is swapped
 //!   would have to be made for each of them.)
+//! * What exceeds the rate of a session, either way, is dropped ([`link::Dropped::OverRate`]), each packet for itself.
 //! * Nothing is allocated for a packet. Memory: see [`Registry::memory`]; about 220 bytes a session.
 //!
 //! # Deliberately not here
@@ -30,6 +31,7 @@
 //! RFC 2516, RFC 2827 (source addresses), RFC 791, RFC 1191, RFC 4443, RFC 8201.
 
 mod index;
+mod rates;
 mod registry;
 mod routes;
 mod slots;
@@ -51,6 +53,7 @@ use link::parent::Admission;
 use link::pppoe::{FrameSet, VlanPattern, program};
 use link::running::{Claim, Event, Seen, Watch, Workers, check_name, find_parent};
 use link::{Counted, Counters, Dropped, Error};
+use pppoe::concentrator::BitRates;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -71,6 +74,8 @@ pub struct Session {
     pub mss_clamp: bool,
     /// The subscriber's interface identifier (RFC 5072), which its link-local address ends with; 0: it has none.
     pub identifier: u64,
+    /// How much of its packets may pass, each way.
+    pub rates: BitRates,
 }
 
 /// How many of everything there may be. Their tables have room for so many from the start.

@@ -3,6 +3,7 @@
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
 use link::pppoe::VlanPattern;
+use pppoe::concentrator::BitRates;
 use rxlane_concentrator::subscribers::{Config, Limits, Number, Registry, Session, Subscribers};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use testkit::allocations::{self, Counting};
@@ -85,7 +86,8 @@ fn the_steady_state_of_many_sessions_allocates_nothing() {
             let peer = MacAddress([2, 0, 0x5e, 1, 0, number]);
             let id = u16::from(number) + 1;
             let mtu = if number + 1 == COUNT { 300 } else { 1492 };
-            let session = Session { vlans, peer, id, mtu, mss_clamp: true, identifier: 0 };
+            let rates = BitRates { download: Some(100_000_000_000), upload: Some(100_000_000_000) };
+            let session = Session { vlans, peer, id, mtu, mss_clamp: true, identifier: 0, rates };
             let own = registry.insert(&session).expect("room");
             registry.add_address(own, address(number).into()).expect("free");
             all.push(own);

@@ -65,6 +65,8 @@ reasons! {
     InterfaceRefused = "interface-refused",
     /// Received: the inner source address is none of the subscriber's.
     OtherSource = "other-source",
+    /// Either way: more than the subscriber's rate.
+    OverRate = "over-rate",
     /// To be sent: no subscriber has the destination.
     NoSubscriber = "no-subscriber",
     /// To be sent: longer than the subscriber takes, and not to be fragmented; its sender is told.

@@ -52,6 +52,12 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
         None
     }
 
+    /// Whether an IP packet of so many bytes to an owner does not exceed what may go there now. It is counted as sent then.
+    #[inline]
+    fn admits(&self, _owner: Self::Owner, _bytes: u64) -> bool {
+        true
+    }
+
     /// A frame of so many bytes, padding not counted, is about to go to the interface. Told before anybody can have seen it,
     /// so that whoever has, and ends the session, finds it in the account.
     #[inline]

@@ -33,6 +33,7 @@ mod notice;
 mod numbers;
 mod operator;
 pub mod pool;
+mod rates;
 pub mod secrets;
 mod sessions;
 mod snapshot;
@@ -42,6 +43,7 @@ pub use authority::{Granted, Question, Reply};
 pub use config::{Config, MOST_SERVERS, SameUser};
 pub use notice::Notice;
 pub use operator::{Change, Filter, Listed, NotGranted, Reloaded, Why};
+pub use rates::BitRates;
 pub use sessions::{Caps, Full, Id, Identity, Lease};
 pub use snapshot::{Restored, Snapshot};
 
@@ -116,6 +118,7 @@ pub struct Installed {
     pub prefixes: Prefixes,
     /// Networks behind the host, of the protocols that are up.
     pub routes: Vec<Network>,
+    pub rates: BitRates,
 }
 
 /// A session that is over.

@@ -3,6 +3,7 @@
 use crate::attribute::*;
 use crate::exchange::Request;
 use crate::packet::{Code, Draft, NoRoom, Packet};
+use crate::rates::Rates;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -172,6 +173,8 @@ pub struct Accepted {
     pub idle_timeout: Option<Duration>,
     /// Framed-MTU, bytes: the longest IP packet to the host.
     pub mtu: Option<u16>,
+    /// Filter-Id, and what vendors have.
+    pub rates: Rates,
     /// Acct-Interim-Interval.
     pub interim: Option<Duration>,
     /// Class, which every record of accounting has to carry (RFC 2865 section 5.25).
@@ -223,7 +226,8 @@ impl Accepted {
             // None would be records without end.
             ACCT_INTERIM_INTERVAL => self.interim = Some(seconds().filter(|interval| !interval.is_zero())?),
             CLASS => self.class.push(value.to_vec()),
-            _ => {}
+            VENDOR_SPECIFIC => drop(self.rates.take_of_vendor(value)?),
+            _ => drop(self.rates.take(kind, value)),
         }
         Some(())
     }

@@ -7,6 +7,7 @@ pub(crate) const NAS_IP_ADDRESS: u8 = 4;
 pub(crate) const SERVICE_TYPE: u8 = 6;
 pub(crate) const FRAMED_PROTOCOL: u8 = 7;
 pub(crate) const FRAMED_IP_ADDRESS: u8 = 8;
+pub(crate) const FILTER_ID: u8 = 11;
 pub(crate) const FRAMED_MTU: u8 = 12;
 pub(crate) const REPLY_MESSAGE: u8 = 18;
 pub(crate) const FRAMED_ROUTE: u8 = 22;
@@ -45,6 +46,20 @@ pub(crate) const MICROSOFT: u32 = 311;
 pub(crate) const MS_CHAP_CHALLENGE: u8 = 11;
 pub(crate) const MS_CHAP2_RESPONSE: u8 = 25;
 pub(crate) const MS_CHAP2_SUCCESS: u8 = 26;
+
+/// MikroTik.
+pub(crate) const MIKROTIK: u32 = 14_988;
+pub(crate) const MIKROTIK_RATE_LIMIT: u8 = 8;
+
+/// The Wi-Fi Alliance (WISPr).
+pub(crate) const WISPR: u32 = 14_122;
+pub(crate) const WISPR_BANDWIDTH_MAX_UP: u8 = 7;
+pub(crate) const WISPR_BANDWIDTH_MAX_DOWN: u8 = 8;
+
+/// Juniper's ERX.
+pub(crate) const ERX: u32 = 4874;
+pub(crate) const ERX_INGRESS_POLICY_NAME: u8 = 10;
+pub(crate) const ERX_EGRESS_POLICY_NAME: u8 = 11;
 
 /// The Broadband Forum (RFC 4679).
 pub(crate) const ADSL_FORUM: u32 = 3561;

@@ -6,6 +6,7 @@
 use crate::access::{Accepted, Nas};
 use crate::attribute::*;
 use crate::packet::{Code, Draft, NoRoom, Packet};
+use crate::rates::Rates;
 use crate::secret::Secret;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, SystemTime};
@@ -41,6 +42,8 @@ pub struct Change {
     pub interim: Option<Duration>,
     /// Class, all of them; empty: those that were.
     pub class: Vec<Vec<u8>>,
+    /// Filter-Id, and what vendors have.
+    pub rates: Rates,
 }
 
 /// What a server requests.
@@ -67,6 +70,9 @@ pub enum ErrorCause {
     /// A value cannot be read.
     #[error("attribute {0} has a value that cannot be read")]
     InvalidValue(u8),
+    /// It names a rate that the concentrator does not know.
+    #[error("no [[rate]] has this name")]
+    NoSuchRate,
     /// What it names was not granted by a server.
     #[error("the session's user is not authenticated by RADIUS")]
     Prohibited,
@@ -81,7 +87,7 @@ impl ErrorCause {
             ErrorCause::UnsupportedAttribute(_) => 401,
             ErrorCause::MissingAttribute(_) => 402,
             ErrorCause::OtherNas => 403,
-            ErrorCause::InvalidValue(_) => 407,
+            ErrorCause::InvalidValue(_) | ErrorCause::NoSuchRate => 407,
             ErrorCause::Prohibited => 501,
             ErrorCause::NoSession => 503,
         }
@@ -135,14 +141,20 @@ pub fn request(packet: &Packet<'_>, nas: &Nas) -> Result<Request, ErrorCause> {
             SESSION_TIMEOUT | IDLE_TIMEOUT | ACCT_INTERIM_INTERVAL | CLASS if is_change => {
                 granted.take(kind, value).ok_or(unreadable)?
             }
+            FILTER_ID if is_change => granted.take(kind, value).ok_or(unreadable)?,
+            VENDOR_SPECIFIC if is_change => match granted.rates.take_of_vendor(value) {
+                Some(true) => {}
+                Some(false) => return Err(ErrorCause::UnsupportedAttribute(kind)),
+                None => return Err(unreadable),
+            },
             _ => return Err(ErrorCause::UnsupportedAttribute(kind)),
         }
     }
     if sessions == Selection::default() {
         return Err(ErrorCause::MissingAttribute("what names a session (Acct-Session-Id)"));
     }
-    let Accepted { session_timeout, idle_timeout, interim, class, .. } = granted;
-    let change = Change { session_timeout, idle_timeout, interim, class };
+    let Accepted { session_timeout, idle_timeout, interim, class, rates, .. } = granted;
+    let change = Change { session_timeout, idle_timeout, interim, class, rates };
     if is_change && change == Change::default() {
         return Err(ErrorCause::MissingAttribute("what is to change"));
     }
@@ -241,14 +253,18 @@ mod tests {
                 (IDLE_TIMEOUT, &[0, 0, 0, 30]),
                 (ACCT_INTERIM_INTERVAL, &[0, 0, 0, 9]),
                 (CLASS, b"gold"),
+                (FILTER_ID, b"10m"),
+                (VENDOR_SPECIFIC, b"\0\0\x3a\x8c\x08\x05512"),
             ],
         );
+        let rate = |bits| Some(crate::rates::Rate::Bits(bits));
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         let change = Change {
             session_timeout: seconds(60),
             idle_timeout: seconds(30),
             interim: seconds(9),
             class: vec![b"gold".to_vec()],
+            rates: Rates { download: rate(512), upload: rate(512) },
         };
         assert_eq!(read.map(|request| request.change), Ok(Some(change)));
     }
@@ -270,6 +286,8 @@ mod tests {
             (Code::DISCONNECT_REQUEST, &[(FRAMED_IP_ADDRESS, &[1])], 407),
             (Code::DISCONNECT_REQUEST, &[(FRAMED_IPV6_PREFIX, &[0, 129])], 407),
             (Code::COA_REQUEST, &[user, (SESSION_TIMEOUT, &[1])], 407),
+            (Code::COA_REQUEST, &[user, (VENDOR_SPECIFIC, b"\0\0\x3a\x8c\x08\x05fast")], 407),
+            (Code::DISCONNECT_REQUEST, &[user, (FILTER_ID, b"10m")], 401),
         ] {
             let refused = read(code, attributes).expect_err("refused");
             assert_eq!(refused.number(), number, "{attributes:?}");

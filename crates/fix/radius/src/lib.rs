@@ -41,6 +41,7 @@ mod attribute;
 pub mod dynamic_authorization;
 pub mod exchange;
 pub mod packet;
+pub mod rates;
 mod secret;
 
 pub use exchange::Exchange;

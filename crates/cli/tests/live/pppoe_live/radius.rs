@@ -7,6 +7,7 @@ use serde_json::json;
 use std::fs;
 use std::process::{Output, Stdio};
 use std::time::SystemTime;
+use testkit::netns::Namespace;
 use testkit::{program, require, wait_until};
 
 const SECRET: &str = "testing123 with blanks";
@@ -96,6 +97,11 @@ nemo Cleartext-Password := \"arctangent\"
 brief Cleartext-Password := \"arctangent\"
 \tFramed-IP-Address = 255.255.255.254,
 \tSession-Timeout = 2
+
+slow Cleartext-Password := \"arctangent\"
+\tMikrotik-Rate-Limit = \"800k/1600k\",
+\tFilter-Id = \"unheard of\",
+\tDelegated-IPv6-Prefix = fd00:88::/56
 ";
 
 /// A server on the concentrator's loopback interface, and a file that names it behind one that nobody listens to.
@@ -310,7 +316,7 @@ fn a_server_changes_sessions_and_ends_them_and_nobody_else_does() {
     serving.hear("the RADIUS server 127.0.0.1:", 1);
     // What cannot be.
     for (kind, attributes, expected) in [
-        ("coa", format!("{session}, Filter-Id = \"x\", {made}"), "Unsupported-Attribute"),
+        ("coa", format!("{session}, Framed-MTU = 1400, {made}"), "Unsupported-Attribute"),
         ("coa", format!("{session}, Session-Timeout = 9"), "Missing-Attribute"),
         (
             "disconnect",
@@ -343,5 +349,56 @@ fn a_server_changes_sessions_and_ends_them_and_nobody_else_does() {
     client.ended().ends(1);
     wait_for_record(&line, "Acct-Terminate-Cause = Admin-Reset");
     serving.hear("ends 1 session nemo", 1);
+    serving.interrupted().ends(0);
+}
+
+#[test]
+fn rates_hold_and_change_without_a_flap() {
+    let keys = "rate = [{ name = \"gold\", upload = \"40M\" }]\ndynamic-authorization.listen = \"127.0.0.1\"";
+    let Some((line, _server, serving)) = served("slow", keys, &["127.0.0.1"], &["--download", "9M"]) else {
+        return;
+    };
+    let client = line.connect("slow", &["--reconnect", "false"]);
+    let before = line.sessions()[0].clone();
+    before.has(
+        json!({"download": 1_600_000, "upload": 800_000, "delegated": "fd00:88::/56", "received_dropped": 0}),
+    );
+    // 140,000 bytes at once are more than the bucket has, 20,000 and 15,000 bytes, and what a slow machine takes for it.
+    let flood = |from: &Namespace, to: &str| {
+        let _ = from.run("ping", &["-q", "-A", "-l", "100", "-c", "100", "-W", "1", "-s", "1372", to]);
+    };
+    flood(&line.near, GATEWAY);
+    flood(&line.far, "10.64.0.2");
+    let session = line.sessions()[0].clone();
+    let dropped = |key: &str| session[key].as_u64().expect("a number");
+    assert!(dropped("received_dropped") > 10 && dropped("sent_dropped") > 10, "{session:#}");
+    // Another user's rates are another matter.
+    let alice = line.connect("alice", &["--ifname", "ppp1"]);
+    let of = |user: &str| {
+        line.sessions().into_iter().find(|session| session["user"] == user).expect("it is there")
+    };
+    of("alice").has(json!({"download": 9_000_000, "upload": null}));
+
+    let change = |attributes: &str| {
+        let attributes = format!("User-Name = slow, {attributes}, Event-Timestamp = {}", now());
+        let answer = request(&line, "coa", &attributes, SECRET, "30")?;
+        Some(String::from_utf8_lossy(&answer.stdout).into_owned())
+    };
+    for (attributes, download, upload) in [
+        ("WISPr-Bandwidth-Max-Down = 70000000", json!(70_000_000), json!(800_000)),
+        ("Filter-Id = gold", json!(null), json!(40_000_000)),
+        ("ERX-Ingress-Policy-Name = gold, Mikrotik-Rate-Limit = 0", json!(null), json!(null)),
+    ] {
+        let Some(said) = change(attributes) else { return };
+        assert!(said.contains("Received CoA-ACK"), "{attributes}: {said}");
+        of("slow").has(json!({"download": download, "upload": upload, "session_id": before["session_id"]}));
+    }
+    let said = change("Filter-Id = silver").expect("radclient");
+    assert!(said.contains("CoA-NAK") && said.contains("Error-Cause = Invalid-Attribute-Value"), "{said}");
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(client.said().matches(": open").count(), 1);
+    serving.hear("no [[rate]] has this name", 1);
+    alice.interrupted().ends(0);
+    client.interrupted().ends(0);
     serving.interrupted().ends(0);
 }

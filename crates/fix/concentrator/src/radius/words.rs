@@ -1,12 +1,14 @@
 //! What the machine of sessions says, in the terms of RADIUS, and back.
 
+use super::NamedRates;
 use ::radius::access::{self, Accepted, Decision};
 use ::radius::accounting::{self, Cause, Status};
-use ::radius::dynamic_authorization as dynamic;
+use ::radius::dynamic_authorization::{self as dynamic, ErrorCause};
+use ::radius::rates;
 use pppoe::concentrator::accounting::{Ended, Event, Record};
 use pppoe::concentrator::network::{Network, Prefixes};
 use pppoe::concentrator::secrets::{Address, Profile};
-use pppoe::concentrator::{Change, Filter, Granted, Identity, Reply};
+use pppoe::concentrator::{BitRates, Change, Filter, Granted, Identity, Reply};
 use pppoe::session::{Claim, Closed, Evidence};
 use std::net::Ipv6Addr;
 use std::time::SystemTime;
@@ -59,12 +61,13 @@ pub(super) fn evidence(claim: &Claim) -> Option<access::Evidence<'_>> {
     }
 }
 
-/// What a decision means, and which attributes could not be read.
-pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
+/// What a decision means, which attributes could not be read, and which rates there are not.
+pub(super) fn answer(decision: Decision, named: &NamedRates) -> (Reply, Vec<u8>, Vec<Vec<u8>>) {
     let accepted = match decision {
         Decision::Accepted(accepted) => *accepted,
         Decision::Rejected { message } => {
-            return (Reply::Refused(String::from_utf8_lossy(&message).into_owned()), Vec::new());
+            let message = String::from_utf8_lossy(&message).into_owned();
+            return (Reply::Refused(message), Vec::new(), Vec::new());
         }
     };
     let Accepted {
@@ -77,12 +80,14 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         mtu,
         interim,
         class,
+        rates,
         ms_chap_success,
         unread,
         ..
     } = accepted;
     let network =
         |prefix: Option<(Ipv6Addr, u8)>| prefix.and_then(|(address, bits)| Network::of(address.into(), bits));
+    let (rates, unknown) = of_names(rates, named);
     let profile = Profile {
         address: match address {
             access::Address::Pool => Address::Pool,
@@ -90,11 +95,33 @@ pub(super) fn answer(decision: Decision) -> (Reply, Vec<u8>) {
         },
         routes: routes.into_iter().filter_map(|(address, bits)| Network::of(address, bits)).collect(),
         prefixes: Prefixes { link: network(prefix), delegated: network(delegated) },
+        rates,
         sessions: None,
     };
     let granted =
         Box::new(Granted { profile, time: session_timeout, idle: idle_timeout, mtu, interim, class });
-    (Reply::Accepted { granted, success: ms_chap_success }, unread)
+    (Reply::Accepted { granted, success: ms_chap_success }, unread, unknown)
+}
+
+/// Rates in bits, and the names that nobody knows. Where there are no names, what a server says by one is for somebody else.
+fn of_names(said: rates::Rates, named: &NamedRates) -> (BitRates, Vec<Vec<u8>>) {
+    let mut unknown = Vec::new();
+    let mut bits = |said: Option<rates::Rate>, of: fn(&BitRates) -> Option<u64>| match said? {
+        rates::Rate::Bits(bits) => Some(bits),
+        rates::Rate::Unlimited => Some(BitRates::UNLIMITED),
+        rates::Rate::Named(name) => match named.get(&name) {
+            Some(rates) => Some(of(rates).unwrap_or(BitRates::UNLIMITED)),
+            None => {
+                if !named.is_empty() && !unknown.contains(&name) {
+                    unknown.push(name);
+                }
+                None
+            }
+        },
+    };
+    let download = bits(said.download, |rates| rates.download);
+    let upload = bits(said.upload, |rates| rates.upload);
+    (BitRates { download, upload }, unknown)
 }
 
 /// The sessions that a server means.
@@ -118,9 +145,22 @@ pub(super) fn with_filter<R>(
     act(&Filter { id: None, user: user.as_deref(), addresses, identity: Some(&fits) })
 }
 
-pub(super) fn change(change: &dynamic::Change) -> Change {
-    let dynamic::Change { session_timeout, idle_timeout, interim, class } = change.clone();
-    Change { time: session_timeout, idle: idle_timeout, interim, class }
+/// What is to change.
+///
+/// # Errors
+///
+/// There is no rate of this name.
+pub(super) fn change(change: &dynamic::Change, named: &NamedRates) -> Result<Change, ErrorCause> {
+    let dynamic::Change { session_timeout, idle_timeout, interim, class, rates } = change.clone();
+    let is_named = [&rates.download, &rates.upload]
+        .into_iter()
+        .flatten()
+        .any(|rate| matches!(rate, rates::Rate::Named(_)));
+    let (rates, unknown) = of_names(rates, named);
+    if !unknown.is_empty() || is_named && named.is_empty() {
+        return Err(ErrorCause::NoSuchRate);
+    }
+    Ok(Change { time: session_timeout, idle: idle_timeout, interim, class, rates })
 }
 
 /// A record of accounting, made at this time.

@@ -73,6 +73,7 @@ impl Carried {
             mtu: installed.mtu,
             mss_clamp: self.mss_clamp,
             identifier: installed.ipv6.map_or(0, |(_, host)| host),
+            rates: installed.rates,
         };
         let mut lacking = Vec::new();
         let number = match self.sessions.get(&installed.identity.id) {
@@ -147,6 +148,12 @@ impl Carried {
     /// Who sent data of sessions that there are not.
     pub(crate) fn strays(&self) -> Vec<Stray> {
         self.registry.strays().collect()
+    }
+
+    /// Packets from a session and to it that went no further.
+    pub(super) fn dropped(&self, id: Id) -> [u32; 2] {
+        let usage = self.sessions.get(&id).and_then(|one| self.registry.usage(one.number).ok());
+        usage.map(|usage| [usage.received_dropped, usage.sent_dropped]).unwrap_or_default()
     }
 
     /// What a session transferred: IP packets and their bytes.

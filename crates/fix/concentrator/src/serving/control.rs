@@ -114,8 +114,10 @@ impl Control {
         let (now, state) = (self.clock.now(), self.state());
         let State { machine, carried, .. } = &*state;
         let sessions = machine.sessions(now).filter(|_| has_sessions);
-        let sessions =
-            sessions.map(|listed| subscriber(&listed, carried.traffic(listed.identity.id), self.local));
+        let sessions = sessions.map(|listed| {
+            let id = listed.identity.id;
+            subscriber(&listed, carried.traffic(id), carried.dropped(id), self.local)
+        });
         ConcentratorStatus {
             schema: SCHEMA.to_owned(),
             phase: "open".to_owned(),

@@ -68,6 +68,12 @@ pub struct SubscriberStatus {
     pub peer: Option<IpAddr>,
     /// IPv6 prefix of the link.
     pub prefix: Option<String>,
+    /// Bits a second to the subscriber; `None`: no limit.
+    #[serde(default)]
+    pub download: Option<u64>,
+    /// The same from the subscriber.
+    #[serde(default)]
+    pub upload: Option<u64>,
     /// IPv6 prefix of the networks behind the host.
     #[serde(default)]
     pub delegated: Option<String>,
@@ -86,6 +92,12 @@ pub struct SubscriberStatus {
     pub sent_packets: u64,
     /// See `received_packets`.
     pub sent_octets: u64,
+    /// Packets from the subscriber that went no further, since this process has the session.
+    #[serde(default)]
+    pub received_dropped: u32,
+    /// The same to the subscriber.
+    #[serde(default)]
+    pub sent_dropped: u32,
     /// Sessions of a concentrator have no error as long as they are there.
     pub last_error: Option<String>,
 }
@@ -108,7 +120,12 @@ pub struct Unwritten {
     pub log_failure: Option<String>,
 }
 
-pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) -> SubscriberStatus {
+pub(super) fn subscriber(
+    listed: &Listed<'_>,
+    traffic: Traffic,
+    [received_dropped, sent_dropped]: [u32; 2],
+    local: Option<Ipv4Addr>,
+) -> SubscriberStatus {
     let traffic = listed.before + traffic;
     SubscriberStatus {
         id: listed.identity.id.to_string(),
@@ -123,6 +140,8 @@ pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ip
         peer: listed.lease.address.map(IpAddr::from),
         prefix: listed.lease.prefixes.link.map(|prefix| prefix.to_string()),
         delegated: listed.lease.prefixes.delegated.map(|prefix| prefix.to_string()),
+        download: listed.lease.rates.limits().download,
+        upload: listed.lease.rates.limits().upload,
         routes: listed.lease.routes.iter().map(ToString::to_string).collect(),
         mtu: listed.mtu,
         uptime: listed.uptime.map(|uptime| uptime.as_secs_f64()),
@@ -131,6 +150,8 @@ pub(super) fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ip
         received_octets: traffic.received_octets,
         sent_packets: traffic.sent_packets,
         sent_octets: traffic.sent_octets,
+        received_dropped,
+        sent_dropped,
         last_error: None,
     }
 }

@@ -5,6 +5,7 @@ use super::routes::{MOST_SESSIONS, Owned, Routes, Writer};
 use super::slots::{Key, Observation, Owner, Slots};
 use super::view::View;
 use super::{Limits, Session, Usage};
+use pppoe::concentrator::BitRates;
 use pppoe::concentrator::network::Network;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -213,7 +214,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Changes MTU, clamp and interface identifier of a session to those of `session`, whose other fields say nothing.
+    /// Changes MTU, clamp, interface identifier and rates of a session to those of `session`, whose other fields say nothing.
     ///
     /// # Errors
     ///
@@ -225,7 +226,9 @@ impl Registry {
         }
         self.table.slots.change(owner.slot, session);
         if let Some(held) = self.held.get_mut(owner.slot as usize) {
-            held.session = Some(Owner { mtu: session.mtu, has_clamp: session.mss_clamp, ..owner });
+            let is_limited = session.rates != BitRates::default();
+            held.session =
+                Some(Owner { mtu: session.mtu, has_clamp: session.mss_clamp, is_limited, ..owner });
         }
         Ok(())
     }

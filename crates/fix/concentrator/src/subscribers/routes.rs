@@ -329,7 +329,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn owner(slot: u32, generation: u16) -> Owner {
-        Owner { slot, generation, mtu: 1492, has_clamp: false }
+        Owner { slot, generation, mtu: 1492, has_clamp: false, is_limited: false }
     }
 
     /// Addresses near each other, so that prefixes are inside others.

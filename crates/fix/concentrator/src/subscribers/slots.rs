@@ -8,6 +8,7 @@
 //! * Memory is taken in pieces of [`PIECE`] sessions as numbers are used for the first time, and kept.
 
 use super::Session;
+use super::rates::{self, Bucket};
 use link::mss::Clamp;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -29,6 +30,8 @@ pub struct Owner {
     pub mtu: u16,
     /// Whether its maximum segment sizes are lowered.
     pub(crate) has_clamp: bool,
+    /// Whether it has a rate.
+    pub(crate) is_limited: bool,
 }
 
 /// A session as the data path sees it.
@@ -75,9 +78,9 @@ pub struct Usage {
     pub received: link::Traffic,
     pub sent: link::Traffic,
     /// Frames from the subscriber that were refused, and packets that were.
-    pub(crate) received_dropped: u32,
+    pub received_dropped: u32,
     /// Packets and frames to the subscriber that were not sent.
-    pub(crate) sent_dropped: u32,
+    pub sent_dropped: u32,
 }
 
 /// A cache line.
@@ -93,9 +96,10 @@ struct Slot {
     counts: [AtomicU64; 4],
 }
 
-/// In the flags: there is a session; its segment sizes are lowered.
+/// In the flags: there is a session; its segment sizes are lowered; it has a rate.
 const IS_THERE: u64 = 1 << 24;
 const HAS_CLAMP: u64 = 1 << 25;
+const IS_LIMITED: u64 = 1 << 26;
 const SEQUENCE: u64 = 0xff_ffff;
 
 #[derive(Debug, Default)]
@@ -103,6 +107,8 @@ struct Piece {
     slots: Vec<Slot>,
     /// Frames that were refused, from each subscriber and to each.
     drops: Vec<[AtomicU32; 2]>,
+    /// From each subscriber and to each, once one has a rate.
+    buckets: OnceLock<Box<[[Bucket; 2]]>>,
 }
 
 /// All sessions.
@@ -120,13 +126,36 @@ impl Slots {
     /// Bytes that it takes now.
     pub(crate) fn memory(&self) -> usize {
         let used = self.pieces.iter().filter(|piece| piece.get().is_some()).count();
+        let limited =
+            self.pieces.iter().filter_map(OnceLock::get).filter(|piece| piece.buckets.get().is_some());
         used * PIECE * (size_of::<Slot>() + size_of::<[AtomicU32; 2]>())
+            + limited.count() * PIECE * size_of::<[Bucket; 2]>()
             + self.pieces.len() * size_of::<OnceLock<Piece>>()
     }
 
     #[inline]
-    fn slot(&self, slot: u32) -> Option<&Slot> {
-        self.pieces.get(slot as usize / PIECE)?.get()?.slots.get(slot as usize % PIECE)
+    fn piece(&self, number: u32) -> Option<&Piece> {
+        self.pieces.get(number as usize / PIECE)?.get()
+    }
+
+    #[inline]
+    fn slot(&self, number: u32) -> Option<&Slot> {
+        self.piece(number)?.slots.get(number as usize % PIECE)
+    }
+
+    /// Whether a packet of so many bytes from or to a session does not exceed its rate.
+    #[inline]
+    pub(crate) fn admits(&self, owner: Owner, is_received: bool, bytes: u64) -> bool {
+        if !owner.is_limited {
+            return true;
+        }
+        let buckets = self.piece(owner.slot).and_then(|piece| piece.buckets.get());
+        let Some([received, sent]) = buckets.and_then(|buckets| buckets.get(owner.slot as usize % PIECE))
+        else {
+            return true;
+        };
+        let bucket = if is_received { received } else { sent };
+        bucket.take(rates::now(), bytes)
     }
 
     /// The session of this number.
@@ -151,6 +180,7 @@ impl Slots {
                 generation: (state >> 48) as u16,
                 mtu: (state >> 32) as u16,
                 has_clamp: state & HAS_CLAMP != 0,
+                is_limited: state & IS_LIMITED != 0,
             };
             return Some(Observation {
                 owner,
@@ -167,8 +197,10 @@ impl Slots {
         let piece = piece.get_or_init(|| Piece {
             slots: (0..PIECE).map(|_| Slot::default()).collect(),
             drops: (0..PIECE).map(|_| Default::default()).collect(),
+            buckets: OnceLock::new(),
         });
         let slot = piece.slots.get(number as usize % PIECE)?;
+        piece.limit(number, session).iter().for_each(|bucket| bucket.reset());
         let generation = ((slot.state.load(Ordering::Relaxed) >> 48) as u16).wrapping_add(1);
         self.write(slot, |slot| {
             let key = Key::of(session.vlans, session.peer, session.id);
@@ -184,11 +216,15 @@ impl Slots {
             drops.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         }
         let mtu = session.mtu;
-        Some(Owner { slot: number, generation, mtu, has_clamp: session.mss_clamp })
+        let is_limited = is_limited(session);
+        Some(Owner { slot: number, generation, mtu, has_clamp: session.mss_clamp, is_limited })
     }
 
     pub(crate) fn change(&self, number: u32, session: &Session) {
         let Some(slot) = self.slot(number) else { return };
+        if let Some(piece) = self.piece(number) {
+            piece.limit(number, session);
+        }
         let generation = (slot.state.load(Ordering::Relaxed) >> 48) as u16;
         self.write(slot, |slot| {
             slot.identifier.store(session.identifier, Ordering::Relaxed);
@@ -241,7 +277,7 @@ impl Slots {
     }
 
     fn drops(&self, number: u32) -> Option<&[AtomicU32; 2]> {
-        self.pieces.get(number as usize / PIECE)?.get()?.drops.get(number as usize % PIECE)
+        self.piece(number)?.drops.get(number as usize % PIECE)
     }
 
     /// What was counted of a session.
@@ -277,7 +313,27 @@ impl Owner {
     }
 }
 
+fn is_limited(session: &Session) -> bool {
+    session.rates.download.is_some() || session.rates.upload.is_some()
+}
+
+impl Piece {
+    /// Gives a session its rates; its buckets, where there are any.
+    fn limit(&self, number: u32, session: &Session) -> &[Bucket] {
+        let buckets = match is_limited(session) {
+            true => Some(self.buckets.get_or_init(|| (0..PIECE).map(|_| Default::default()).collect())),
+            false => self.buckets.get(),
+        };
+        let Some(both) = buckets.and_then(|buckets| buckets.get(number as usize % PIECE)) else { return &[] };
+        let [received, sent] = both;
+        received.set(session.rates.upload);
+        sent.set(session.rates.download);
+        both
+    }
+}
+
 fn state_of(session: &Session, generation: u16) -> u64 {
-    let flags = IS_THERE | if session.mss_clamp { HAS_CLAMP } else { 0 };
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    let flags = IS_THERE | flag(session.mss_clamp, HAS_CLAMP) | flag(is_limited(session), IS_LIMITED);
     u64::from(generation) << 48 | u64::from(session.mtu) << 32 | flags
 }

@@ -31,6 +31,7 @@ pub(super) fn session(line: &str, number: u16) -> Session {
         mtu: 1492,
         mss_clamp: false,
         identifier: 0x0200_5eff_fe00_0000 | u64::from(number),
+        rates: BitRates::default(),
     }
 }
 
@@ -356,4 +357,54 @@ fn any_bytes_are_refused_without_a_panic() {
         }
     }
     assert_eq!(EtherType::PPPOE_SESSION.0, 0x8864);
+}
+
+#[test]
+fn what_exceeds_a_rate_is_dropped_and_counted_and_other_sessions_do_not_notice() {
+    let (mut registry, all) = registry();
+    let view = registry.view();
+    let packet = |number: u16| datagram(address(number).into(), SERVER, &[7; 972]);
+    let (session, own) = all[1];
+    // 1000 bytes a second, and 15,000 at once.
+    let slow = Session { rates: BitRates { download: Some(8_000), upload: Some(8_000) }, ..session };
+    registry.change(own, &slow).expect("there");
+    let taken = |registry: &Registry, number: u16| {
+        let (session, own) = all[usize::from(number)];
+        let passed = (0..100).filter(|_| {
+            let taken = packet_of(&view, &frame(&session, LOCAL, &packet(number)));
+            assert!(matches!(taken, Ok(_) | Err(Dropped::OverRate)), "{taken:?}");
+            taken.is_ok()
+        });
+        (passed.count(), registry.usage(own).expect("there").received_dropped)
+    };
+    let (passed, dropped) = taken(&registry, 1);
+    // More than a burst where the machine takes its time.
+    assert!((16..70).contains(&passed), "{passed}");
+    assert_eq!(dropped as usize, 100 - passed);
+    assert_eq!(taken(&registry, 2), (100, 0));
+    // The other way has a bucket of its own.
+    let mut space = offload::Prefix::NONE;
+    let down = datagram(SERVER, address(1).into(), b"x");
+    let (_, owner) = view.outward(&down, &mut space).expect("a session");
+    let passed = (0..100).filter(|_| view.admits(owner, 1000)).count();
+    assert!((16..70).contains(&passed), "{passed}");
+    // Without a rate again, and the next session at its place has none.
+    registry.change(own, &session).expect("there");
+    assert_eq!(taken(&registry, 1), (100, dropped));
+    registry.change(own, &slow).expect("there");
+    assert!(taken(&registry, 1).0 < 100);
+    registry.remove(own).expect("there");
+    let mut other = Registry::new(Limits { sessions: 1, prefixes: 8 }, LOCAL);
+    for (session, expected) in [(&slow, 16..70), (&session, 100..101)] {
+        let own = other.insert(session).expect("room");
+        other.add_address(own, address(1).into()).expect("free");
+        let view = other.view();
+        let passed = (0..100).filter(|_| packet_of(&view, &frame(session, LOCAL, &packet(1))).is_ok());
+        assert!(expected.contains(&passed.count()));
+        other.remove(own).expect("there");
+    }
+    // One that has rates from the start, with memory for them.
+    let before = registry.memory();
+    registry.insert(&slow).expect("room");
+    assert_eq!(registry.memory(), before);
 }

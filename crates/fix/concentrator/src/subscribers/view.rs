@@ -47,7 +47,7 @@ impl View {
             && let Some(seen) = self.source_of(*version, packet)
             && seen.key == key
         {
-            return Ok((range.clone(), seen.owner));
+            return self.within_rate(range.clone(), seen.owner);
         }
         let Some(seen) = self.table.session(key) else {
             self.table.note(key);
@@ -61,7 +61,17 @@ impl View {
         if taken.is_err() {
             self.table.slots.count_dropped(seen.owner, true, 1);
         }
-        taken.map(|range| (range, seen.owner))
+        self.within_rate(taken?, seen.owner)
+    }
+
+    /// A packet that a session has sent, where it does not exceed its rate.
+    #[inline]
+    fn within_rate(&self, range: Range<usize>, owner: Owner) -> Result<(Range<usize>, Owner), Dropped> {
+        if self.table.slots.admits(owner, true, range.len() as u64) {
+            return Ok((range, owner));
+        }
+        self.table.slots.count_dropped(owner, true, 1);
+        Err(Dropped::OverRate)
     }
 
     /// Which session a frame says that it is of, and where its PPPoE header starts.
@@ -221,6 +231,11 @@ impl Lines for View {
             true => headers_of(header, packet) + usize::from(header.gso_size),
         };
         (longest > most).then_some(most)
+    }
+
+    #[inline]
+    fn admits(&self, owner: Owner, bytes: u64) -> bool {
+        self.table.slots.admits(owner, false, bytes)
     }
 
     #[inline]

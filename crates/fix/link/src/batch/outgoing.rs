@@ -161,6 +161,7 @@ impl<O: Copy + Default> Outgoing<O> {
                 self.lower(line, owner, header, range.clone());
                 self.segment(line, prefix, owner, header, range)
             }
+            Some(_) if !line.framing.admits(owner, packet.len() as u64) => Err(Dropped::OverRate),
             Some(most) => self.too_long(tun, line, prefix, owner, header, range, most),
         };
         done.inspect_err(|_| line.framing.dropped(owner, false, 1))
@@ -195,6 +196,11 @@ impl<O: Copy + Default> Outgoing<O> {
             let start = range.start + segment.start;
             let rest = start..start + segment.payload.len();
             let bytes = segment.header_length + segment.payload.len();
+            if !line.framing.admits(owner, bytes.saturating_sub(prefix.length()) as u64) {
+                line.framing.dropped(owner, false, 1);
+                line.counters.dropped(Dropped::OverRate, 1);
+                continue;
+            }
             self.frames.push(lead + segment.header_length, rest, 1, bytes as u32, owner);
         }
     }

@@ -5,6 +5,7 @@ use super::authority::Granted;
 use super::config::SameUser;
 use super::network::Network;
 use super::pool::NoPrefix;
+use super::rates::BitRates;
 use super::secrets::{Address, Profile, Secrets, Subscriber};
 use super::sessions::{Lease, sessions};
 use super::{Action, Concentrator, Notice, Question, Step};
@@ -286,7 +287,13 @@ impl Concentrator {
             }
         }
         lease.routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
+        lease.rates = self.rates_of(profile);
         Ok(lease)
+    }
+
+    /// What a profile says, else what holds for everybody.
+    pub(super) fn rates_of(&self, profile: Option<&Profile>) -> BitRates {
+        profile.map(|profile| profile.rates).unwrap_or_default().or(self.config.rates)
     }
 
     /// Sees that nobody has a fixed address.

@@ -2,6 +2,7 @@
 
 use super::network::Network;
 use super::pool::{AddressPool, PrefixPool, PrefixPools, Range};
+use super::rates::BitRates;
 use super::sessions::Caps;
 use crate::Invalid;
 use crate::discovery::concentrator::Config as Discovery;
@@ -44,6 +45,8 @@ pub struct Config {
     pub prefixes: Option<Network>,
     /// Where the prefixes for the networks behind hosts come from, and how many bits each has, 64 at most. `None`: only from the secrets.
     pub delegated: Option<(Network, u8)>,
+    /// Rates of subscribers for whom nothing else is said.
+    pub rates: BitRates,
     pub caps: Caps,
     /// Sessions of a user for whom the secrets say nothing else.
     pub sessions_per_user: u32,
@@ -71,6 +74,7 @@ impl Config {
             dns6: Vec::new(),
             prefixes: None,
             delegated: None,
+            rates: BitRates::default(),
             caps: Caps::DEFAULT,
             sessions_per_user: 1,
             same_user: SameUser::Replace,

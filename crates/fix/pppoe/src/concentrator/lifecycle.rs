@@ -322,6 +322,7 @@ impl Installed {
             ipv6: ipv6.map(|up| (up.local, up.peer)),
             prefixes: ipv6.map(|_| entry.lease.prefixes).unwrap_or_default(),
             routes: entry.lease.routes.iter().copied().filter(|route| is_up(route.address())).collect(),
+            rates: entry.lease.rates.limits(),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::accounting::{Ended, Traffic};
 use super::network::Network;
+use super::rates::BitRates;
 use super::secrets::{Address, Difference, Secrets};
 use super::sessions::{Entry, Id, Identity, Lease};
-use super::{Concentrator, Step};
+use super::{Action, Concentrator, Installed, Step};
 use crate::Time;
 use crate::session::{Phase, RoundTrip};
 use std::collections::HashMap;
@@ -82,6 +83,7 @@ pub struct Change {
     /// Between interim records.
     pub interim: Option<Duration>,
     pub class: Vec<Vec<u8>>,
+    pub rates: BitRates,
 }
 
 /// No session that was meant was granted anything by somebody else.
@@ -153,6 +155,9 @@ impl Concentrator {
             if !change.class.is_empty() {
                 granted.class.clone_from(&change.class);
             }
+            granted.profile.rates = change.rates.or(granted.profile.rates);
+            let rates = granted.profile.rates.or(self.config.rates);
+            carry(step, entry, rates);
             if let Some(opened) = entry.opened {
                 entry.limit_time(opened);
                 if change.idle.is_some() {
@@ -202,9 +207,9 @@ impl Concentrator {
         }
     }
 
-    /// Puts new secrets in the place of the old ones, all at once. Which sessions do not agree with them is reported, and no
-    /// session is ended for it.
-    pub fn reload(&mut self, secrets: Secrets) -> Reloaded {
+    /// Puts new secrets in the place of the old ones, all at once. Other rates hold from now on. Which sessions do not agree with them is
+    /// reported, and no session is ended for it.
+    pub fn reload(&mut self, step: &mut Step<'_>, secrets: Secrets) -> Reloaded {
         let secrets = Arc::new(secrets);
         let old = std::mem::replace(&mut self.secrets, secrets.clone());
         old.fixed().for_each(|address| self.addresses.keep_back(address, false));
@@ -214,6 +219,12 @@ impl Concentrator {
         for lease in self.table.entries().map(|entry| &entry.lease) {
             lease.address.into_iter().for_each(|address| self.addresses.hold(address));
             self.prefixes.hold(lease.prefixes);
+        }
+        let most = self.config.rates;
+        for entry in self.table.entries_mut().filter(|entry| entry.granted.is_none()) {
+            let own = entry.identity.user.as_deref().and_then(|user| secrets.find(user));
+            let rates = own.map(|subscriber| subscriber.profile.rates).unwrap_or_default().or(most);
+            carry(step, entry, rates);
         }
         let difference = secrets.difference(&old);
         let owners = secrets.owners();
@@ -242,5 +253,12 @@ impl Concentrator {
         let is_anothers = |network| owners.get(&network).is_some_and(|owner| *owner != user);
         let is_taken = address.into_iter().chain(entry.lease.prefixes.iter()).any(is_anothers);
         (fixed || is_taken).then_some(Why::Address)
+    }
+}
+
+/// Lets the data path carry a session at these rates from now on.
+fn carry(step: &mut Step<'_>, entry: &mut Entry, rates: BitRates) {
+    if std::mem::replace(&mut entry.lease.rates, rates) != rates && entry.is_installed {
+        step.actions.push(Action::Installed(Box::new(Installed::of(entry))));
     }
 }

@@ -17,6 +17,8 @@
 //! address = "192.0.2.7"                              # "pool" (as if it were left out), "none", or always this one
 //! routes = ["198.51.100.16/28", "2001:db8:b0b::/48"] # networks behind this host
 //! prefix = "2001:db8:1:7::/64"                       # IPv6 prefix of the link; left out: one of the pool
+//! download = "50M"                                   # bits of IP packets a second to this host; left out: what holds for everybody
+//! upload = "10M"                                     # and from it
 //! delegated = "2001:db8:b0c::/56"                    # IPv6 prefix for the networks behind this host, which learns of it by DHCPv6
 //! sessions = 1                                       # at the same time; left out: what holds for everybody, or one
 //! #                                                    where there is an address, a route or a prefix
@@ -42,6 +44,7 @@ mod pppd_form;
 mod table_form;
 
 use super::network::{Network, Prefixes};
+use super::rates::BitRates;
 use crate::ipcp::is_usable;
 use format::{Quotable, plural};
 use serde::{Deserialize, Serialize};
@@ -100,6 +103,8 @@ pub struct Profile {
     /// IPv6 prefixes; `None`: one of the pool, where there is one.
     #[serde(flatten)]
     pub prefixes: Prefixes,
+    #[serde(default)]
+    pub rates: BitRates,
     /// Most sessions at the same time; `None`: what holds for everybody, or one (`Profile::serves_one`).
     pub sessions: Option<u32>,
 }

@@ -8,6 +8,7 @@ use super::advertisement::Advertisements;
 use super::authority::Granted;
 use super::network::{Network, Prefixes};
 use super::numbers::{self, Numbers};
+use super::rates::BitRates;
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Session;
@@ -98,6 +99,7 @@ pub struct Lease {
     pub(super) identifiers: Option<(u64, u64)>,
     /// Networks behind the host.
     pub routes: Box<[Network]>,
+    pub rates: BitRates,
 }
 
 /// Which session it is, and of whom.

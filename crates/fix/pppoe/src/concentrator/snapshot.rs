@@ -332,7 +332,7 @@ impl Concentrator {
         had?;
         let Saved { address, prefixes, identifiers, .. } = *saved;
         let routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
-        Ok(Lease { address, prefixes, identifiers, routes })
+        Ok(Lease { address, prefixes, identifiers, routes, rates: self.rates_of(profile) })
     }
 
     /// Notifies the host of a session that is not continued, and writes its last record.

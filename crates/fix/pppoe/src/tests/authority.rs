@@ -3,7 +3,7 @@
 use super::world::{ALL, Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
 use crate::concentrator::secrets::{Address, Profile};
-use crate::concentrator::{Change, Filter, Granted, NotGranted, Question, Refusal, Reply};
+use crate::concentrator::{BitRates, Change, Filter, Granted, NotGranted, Question, Refusal, Reply};
 use crate::session::{Evidence, Method};
 use std::net::Ipv4Addr;
 
@@ -227,4 +227,32 @@ fn a_session_that_nobody_uses_ends_and_one_that_is_used_goes_on() {
     world.run(seconds(10));
     assert_eq!(world.ends.last().expect("an end").cause, Ended::Idle);
     assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::Idle)));
+}
+
+#[test]
+fn a_rate_that_is_granted_holds_and_another_one_without_a_flap() {
+    let mut config = config();
+    config.asks = true;
+    config.rates = BitRates { download: Some(9_000_000), upload: Some(9_000_000) };
+    let mut world = World::new(config, secrets(""), 7);
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
+    let rates = BitRates { download: Some(50_000_000), upload: Some(BitRates::UNLIMITED) };
+    answer(&mut world, &question, accepted(Profile { rates, ..fixed(3) }));
+    assert_eq!(world.installed_of("nemo").rates, BitRates { download: Some(50_000_000), upload: None });
+    let change = Change { rates: BitRates { download: None, upload: Some(8_000) }, ..Change::default() };
+    let changed = world.act(|machine, step| machine.change(step, &Filter::default(), &change));
+    assert_eq!(changed, Ok(1));
+    let rates = BitRates { download: Some(50_000_000), upload: Some(8_000) };
+    assert_eq!(world.installed_of("nemo").rates, rates);
+    // Other secrets leave it, and so does another process.
+    world.act(|machine, step| machine.reload(step, secrets("alice * wonder *\n")));
+    assert_eq!(world.installed_of("nemo").rates, rates);
+    let snapshot = world.act(|machine, step| machine.snapshot(step));
+    let mut config = super::world::config();
+    config.asks = true;
+    world.replace(config, secrets(""));
+    world.act(|machine, step| machine.restore(step, snapshot, seconds(1)).unwrap());
+    assert_eq!(world.installed_of("nemo").rates, rates);
+    assert_eq!(world.ends, []);
+    world.check();
 }

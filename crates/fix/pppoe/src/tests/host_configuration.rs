@@ -158,7 +158,7 @@ fn delegated_prefixes_are_nobody_elses_and_come_back() {
     let expected = ["2001:db8:8000:", "2001:db8:8000:100:", "2001:db8:8000:200:", "2001:db8:8000:300:"];
     assert_eq!(given, expected.map(|start| format!("{start}:/56")).into());
     // A fifth goes on without one, and the operator learns of it.
-    world.concentrator.reload(secrets("a * p *\nb * p *\nc * p *\nd * p *\ne * p -\n"));
+    world.act(|machine, step| machine.reload(step, secrets("a * p *\nb * p *\nc * p *\nd * p *\ne * p -\n")));
     world.join(Host::new(9, place(1, 9), "e", "p", &ALL));
     world.run(seconds(3));
     let fifth = world.installed_of("e").prefixes;

@@ -3,7 +3,7 @@
 use super::mac;
 use super::world::{ALL, Host, Sent, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{Config, Filter, Identity, Refusal, SameUser, Why};
+use crate::concentrator::{BitRates, Config, Filter, Identity, Refusal, SameUser, Why};
 use crate::discovery::concentrator::Reason;
 use crate::session::{Closed, Phase};
 use std::net::{IpAddr, Ipv4Addr};
@@ -221,7 +221,7 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     });
     // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
     let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
-    let reloaded = world.concentrator.reload(secrets(&new));
+    let reloaded = world.act(|machine, step| machine.reload(step, secrets(&new)));
     let mut expected = vec![(alice.0, Why::Removed), (bob.0, Why::Password), (dave.0, Why::Address)];
     expected.sort_by_key(|(id, _)| id.slot());
     assert_eq!(reloaded.disagreeing, expected);
@@ -261,7 +261,7 @@ fn what_a_session_has_is_nobody_elses_after_a_reload() {
     assert_eq!(installed.prefixes.link.unwrap().to_string(), "2001:db8:f:1::/64");
     assert_eq!(installed.routes.len(), 2);
     assert_eq!(world.concentrator.free_addresses(), 3);
-    world.concentrator.reload(secrets(&(others + &subscriber("bob", ""))));
+    world.act(|machine, step| machine.reload(step, secrets(&(others + &subscriber("bob", "")))));
     assert_eq!(world.concentrator.free_addresses(), 3);
     for number in 1..5 {
         world.join(host(number, ["a", "b", "c", "d"][number as usize - 1], "p"));
@@ -335,5 +335,32 @@ fn one_of_two_protocols_may_come_and_go() {
     assert!(installed.ipv4.is_some() && installed.ipv6.is_none() && installed.prefixes.link.is_none());
     assert_eq!(world.records.len(), 1);
     world.run(seconds(5));
+    world.check();
+}
+
+#[test]
+fn rates_are_those_of_the_secrets_else_those_of_everybody_and_change_in_mid_session() {
+    let text = |rates: &str| {
+        format!(
+            "[[subscriber]]\nuser = \"a\"\npassword = \"p\"\n{rates}\n[[subscriber]]\nuser = \"b\"\npassword = \"p\"\n"
+        )
+    };
+    let mut config = config();
+    config.rates = BitRates { download: Some(100_000_000), upload: None };
+    let mut world = World::new(config, secrets(&text("download = \"50M\"\nupload = \"1.5M\"")), 3);
+    world.join(host(0, "a", "p"));
+    world.join(host(1, "b", "p"));
+    world.run(seconds(3));
+    let rates = |world: &World, user: &str| {
+        let BitRates { download, upload } = world.installed_of(user).rates;
+        (download, upload)
+    };
+    assert_eq!(rates(&world, "a"), (Some(50_000_000), Some(1_500_000)));
+    assert_eq!(rates(&world, "b"), (Some(100_000_000), None));
+    let other = secrets(&text("download = \"60M\""));
+    world.act(|machine, step| machine.reload(step, other));
+    assert_eq!(rates(&world, "a"), (Some(60_000_000), None));
+    assert_eq!(rates(&world, "b"), (Some(100_000_000), None));
+    assert_eq!((world.up(), world.ends.len()), (2, 0));
     world.check();
 }

@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const KEYS: &str = "user, password, address, routes, prefix, delegated or sessions";
+const KEYS: &str = "user, password, address, routes, prefix, delegated, download, upload or sessions";
 
 /// Reads the tables. `own` is the concentrator's address.
 pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
@@ -70,6 +70,8 @@ impl Reader<'_> {
                 "routes" => routes(value, self.own).map(|routes| profile.routes = routes),
                 "prefix" => prefix(value).map(|prefix| profile.prefixes.link = Some(prefix)),
                 "delegated" => delegated(value).map(|prefix| profile.prefixes.delegated = Some(prefix)),
+                "download" => rate("download", value).map(|rate| profile.rates.download = Some(rate)),
+                "upload" => rate("upload", value).map(|rate| profile.rates.upload = Some(rate)),
                 "sessions" => sessions(value).map(|sessions| profile.sessions = Some(sessions)),
                 other => Err(unknown_key(other, KEYS)),
             };
@@ -189,6 +191,11 @@ fn delegated(value: &Value<'_>) -> Result<Network, String> {
     } else {
         Err(expected())
     }
+}
+
+fn rate(key: &'static str, value: &Value<'_>) -> Result<u64, String> {
+    let expected = || wrong(key, "bits a second in quotes, 8k to 1000G, such as \"50M\"");
+    value.get_ref().as_str().and_then(format::bit_rate_of).ok_or_else(expected)
 }
 
 fn sessions(value: &Value<'_>) -> Result<u32, String> {
