@@ -52,6 +52,10 @@ pub struct Stage<'a> {
     cable: &'a Cable<'a>,
 }
 
+/// A guest that others keep from running acknowledges late: neither end sends anything again for that (Linux 6.11 and later).
+const PATIENT: &str = "for within in '' 'ip netns exec far'; do \
+    $within sysctl -qw net.ipv4.tcp_rto_min_us=10000000 net.ipv4.tcp_early_retrans=0; done";
+
 /// Boots a guest, sets both stations up and hands them over.
 ///
 /// # Errors
@@ -64,6 +68,7 @@ pub fn staged<T>(lab: &Lab, work: impl FnOnce(&Stage<'_>) -> Result<T>) -> Resul
         lines::set_up(&guest)?;
         peers::set_up(&guest)?;
         exchange::set_up(&guest)?;
+        guest.sh(PATIENT)?;
         work(&Stage { guest: &guest, cable })
     })
 }

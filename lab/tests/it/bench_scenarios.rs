@@ -127,8 +127,6 @@ fn pppoe_measures_pppd_in_the_kernel_and_in_user_mode() {
         let [up, down] = ["up_1", "down_1"].map(|metric| of(metric, path) / 1e6);
         println!("{path}: {up:.0} up, {down:.0} down Mbit/s, {:.0} µs", of("round_trip", path) * 1e6);
     }
-    // Each byte through a pseudo-terminal, one by one.
-    assert!(of("up_1", "user") < of("up_1", "kernel") && of("down_1", "user") < of("down_1", "kernel"));
     assert!(of("connect_memory", "kernel") > 1e5 && of("connect_memory", "user") > 1e5, "{report:#}");
     assert_eq!(report["facts"].as_array().map(Vec::len), Some(4), "{report:#}");
 }
