@@ -20,7 +20,7 @@ use link::error::Kind;
 use link::pppoe::VlanPattern;
 use link::running::find_parent;
 use pppoe::concentrator::network::Network;
-use pppoe::concentrator::pool::Range;
+use pppoe::concentrator::pool::NamedRange;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{BitRates, Config, MOST_SERVERS, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
@@ -71,9 +71,10 @@ pub struct ServeArguments {
     /// Own IPv4 address, the gateway of all subscribers.
     #[arg(long, value_name = "ADDRESS", value_parser = address::<Ipv4Addr>("10.0.0.1"))]
     local: Option<Ipv4Addr>,
-    /// Addresses for subscribers; may be given several times. The own one may be among them, and is given to nobody.
-    #[arg(long, value_name = "FIRST-LAST", requires = "local")]
-    pool: Vec<Range>,
+    /// Addresses for subscribers; may be given several times. With a name, for those for whom RADIUS (Framed-Pool) or the secrets name it. The
+    /// own one may be among them, and is given to nobody.
+    #[arg(long, value_name = "[NAME=]FIRST-LAST", requires = "local")]
+    pool: Vec<NamedRange>,
     /// Name servers for subscribers; may be given several times: two of IPv4 and three of IPv6 at most.
     #[arg(long, value_name = "ADDRESS", value_parser = address::<IpAddr>("10.0.0.1 or 2001:db8::53"))]
     dns: Vec<IpAddr>,
@@ -231,6 +232,10 @@ impl ServeArguments {
         let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
         let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
         item(out, "addresses", &format!("{local}{pools}"))?;
+        for (name, ranges) in &config.named_pools {
+            let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+            item(out, "pool", &format!("{}: {}", printable(name), ranges.join(", ")))?;
+        }
         if let Some(prefix) = config.prefixes {
             item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
         }
@@ -248,7 +253,7 @@ impl ServeArguments {
         Means {
             name: &self.name,
             has_local: self.local.is_some(),
-            has_pool: !self.pool.is_empty(),
+            has_pool: self.pool.iter().any(|pool| pool.name.is_none()),
             asks: self.radius.is_some(),
         }
     }
@@ -310,7 +315,12 @@ impl ServeArguments {
         config.timers.echo = Duration::from_secs(self.echo_interval.into());
         config.timers.echo_failures = self.echo_failures.into();
         config.local = self.local;
-        config.pool = self.pool.clone();
+        for NamedRange { name, range } in self.pool.clone() {
+            match name {
+                None => config.pool.push(range),
+                Some(name) => config.named_pools.entry(name).or_default().push(range),
+            }
+        }
         (config.dns, config.dns6) = self.name_servers()?;
         // Any but zero; that of every link is the same, as fe80::1 of other routers.
         config.identifier = self.ipv6.then_some(1);
@@ -427,7 +437,7 @@ impl ServeArguments {
     /// That the own address is in a pool, which is no mistake.
     fn own_in_pool(&self) -> Option<String> {
         let local = self.local?;
-        let range = self.pool.iter().find(|range| range.contains(local))?;
+        let range = self.pool.iter().map(|pool| pool.range).find(|range| range.contains(local))?;
         Some(format!("{local} of the pool {range} is the own address, and given to nobody"))
     }
 

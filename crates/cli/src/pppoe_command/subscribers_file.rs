@@ -35,7 +35,7 @@ impl Means<'_> {
         let lacks = |subscriber: &Subscriber| match subscriber.profile.address {
             Address::None => false,
             Address::Fixed(_) => !self.has_local,
-            Address::Pool => !self.has_local || !self.has_pool,
+            Address::Pool => !self.has_local || !self.has_pool && subscriber.profile.pool.is_none(),
         };
         let option = if self.has_local { "--pool" } else { "--local" };
         let count = secrets.iter().filter(|(_, subscriber)| lacks(subscriber)).count();

@@ -50,7 +50,7 @@ pub use snapshot::{Restored, Snapshot};
 use self::accounting::{Ended, Record, Traffic};
 use self::login_throttle::LoginThrottle;
 use self::network::{Network, Prefixes};
-use self::pool::{AddressPool, PrefixPool, PrefixPools};
+use self::pool::{AddressPools, PrefixPool, PrefixPools};
 use self::secrets::Secrets;
 use self::sessions::Table;
 use crate::discovery::concentrator::{
@@ -171,7 +171,7 @@ pub struct Concentrator {
     /// How many PADT answer packets of unknown sessions.
     strays: Limits,
     table: Table,
-    addresses: AddressPool,
+    addresses: AddressPools,
     prefixes: PrefixPools,
     throttle: LoginThrottle,
     notices: notice::Throttle,
@@ -324,7 +324,7 @@ impl Concentrator {
 
     /// Addresses of the pool that anybody can get.
     pub const fn free_addresses(&self) -> u32 {
-        self.addresses.free()
+        self.addresses.everybodys.free()
     }
 
     /// Prefixes for links that anybody can get; `None`: there is no pool.

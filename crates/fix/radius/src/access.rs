@@ -161,6 +161,8 @@ pub enum Address {
 pub struct Accepted {
     /// Framed-IP-Address.
     pub address: Address,
+    /// Framed-Pool (RFC 2869 section 5.18): of which pool.
+    pub pool: Option<String>,
     /// Framed-Route, Framed-IPv6-Route and Delegated-IPv6-Prefix: address and bits of the networks behind the host.
     pub routes: Vec<(IpAddr, u8)>,
     /// Framed-IPv6-Prefix: address and bits.
@@ -215,6 +217,9 @@ impl Accepted {
                     ADDRESS_OF_HOST | ADDRESS_OF_NAS => Address::Pool,
                     address => Address::Fixed(address),
                 }
+            }
+            FRAMED_POOL => {
+                self.pool = Some(std::str::from_utf8(value).ok().filter(|name| !name.is_empty())?.to_owned())
             }
             FRAMED_ROUTE | FRAMED_IPV6_ROUTE => self.routes.push(network(value)?),
             FRAMED_IPV6_PREFIX => self.prefix = Some(prefix(value)?),
@@ -319,6 +324,7 @@ mod tests {
     fn an_answer_grants_what_it_says() {
         let accepted = read(&[
             (FRAMED_IP_ADDRESS, &[10, 1, 2, 3]),
+            (FRAMED_POOL, b"gold"),
             (FRAMED_ROUTE, b"10.9.0.0/24 0.0.0.0 1"),
             (FRAMED_ROUTE, b"10.8.0.1"),
             (FRAMED_IPV6_ROUTE, b"fd00:1::/48 :: 1"),
@@ -338,6 +344,7 @@ mod tests {
         assert_eq!(found, routes);
         assert_eq!(accepted.address, Address::Fixed([10, 1, 2, 3].into()));
         assert_eq!(accepted.prefix, Some(("fd00:2:0:1::".parse().expect("an address"), 64)));
+        assert_eq!(accepted.pool.as_deref(), Some("gold"));
         assert_eq!(accepted.delegated, Some(("fd00:3::".parse().expect("an address"), 56)));
         let seconds = Duration::from_secs;
         assert_eq!((accepted.session_timeout, accepted.interim), (Some(seconds(60)), Some(seconds(300))));
@@ -355,6 +362,8 @@ mod tests {
             (FRAMED_IP_ADDRESS, &[10, 1, 2][..]),
             (FRAMED_ROUTE, b"10.0.0.0/33"),
             (FRAMED_ROUTE, b"\xff"),
+            (FRAMED_POOL, b""),
+            (FRAMED_POOL, b"\xff"),
             (FRAMED_ROUTE, b""),
             (FRAMED_IPV6_PREFIX, &[0, 129]),
             (FRAMED_IPV6_PREFIX, &[0, 64, 1]),

@@ -35,6 +35,7 @@ pub(crate) const NAS_PORT_TYPE: u8 = 61;
 pub(crate) const MESSAGE_AUTHENTICATOR: u8 = 80;
 pub(crate) const ACCT_INTERIM_INTERVAL: u8 = 85;
 pub(crate) const NAS_PORT_ID: u8 = 87;
+pub(crate) const FRAMED_POOL: u8 = 88;
 pub(crate) const NAS_IPV6_ADDRESS: u8 = 95;
 pub(crate) const FRAMED_IPV6_PREFIX: u8 = 97;
 pub(crate) const FRAMED_IPV6_ROUTE: u8 = 99;

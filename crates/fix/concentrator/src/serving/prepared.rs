@@ -101,7 +101,7 @@ impl Prepared {
         covered
             .iter()
             .try_for_each(|network| routes.add(network).map_err(|refusal| refused((*network, refusal))))?;
-        for range in &start.config.pool {
+        for range in start.config.pool.iter().chain(start.config.named_pools.values().flatten()) {
             covered.extend(routes.add_range(range, start.config.local).map_err(refused)?);
         }
         let own = parent.mac.unwrap_or_default();

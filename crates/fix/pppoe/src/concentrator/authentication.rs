@@ -259,17 +259,18 @@ impl Concentrator {
             lease.identifiers = Some((own, draw_identifier(own, step.random)));
         }
         let configured = profile.map(|profile| profile.address).unwrap_or_default();
+        let pool = profile.and_then(|profile| profile.pool.as_deref());
         lease.address = match configured {
             _ if self.config.local.is_none() => None,
             Address::None => None,
-            Address::Pool if self.config.pool.is_empty() => None,
+            Address::Pool if pool.is_none() && self.config.pool.is_empty() => None,
             Address::Fixed(address) => {
                 self.free(step, slot, user, address)?;
                 // One that the secrets do not keep back may be of the pool.
                 self.addresses.hold(address);
                 Some(address)
             }
-            Address::Pool => Some(self.addresses.take(user).map_err(Refusal::NoAddress)?),
+            Address::Pool => Some(self.addresses.take(user, pool).map_err(Refusal::NoAddress)?),
         };
         if lease.address.is_none() && lease.identifiers.is_none() {
             return Err(Refusal::Nothing);

@@ -1,13 +1,14 @@
 //! What a concentrator has to do.
 
 use super::network::Network;
-use super::pool::{AddressPool, PrefixPool, PrefixPools, Range};
+use super::pool::{AddressPools, PrefixPool, PrefixPools, Range};
 use super::rates::BitRates;
 use super::sessions::Caps;
 use crate::Invalid;
 use crate::discovery::concentrator::Config as Discovery;
 use crate::discovery::limits::{Rate, Rates};
 use crate::session::{self, Method, Role, Timers};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub local: Option<Ipv4Addr>,
     /// Addresses for subscribers without a fixed one.
     pub pool: Vec<Range>,
+    /// Addresses for those for whom a pool is named, by its name.
+    pub named_pools: BTreeMap<String, Vec<Range>>,
     pub dns: [Option<Ipv4Addr>; 2],
     /// Name servers that are reached by IPv6, [`MOST_SERVERS`] at most.
     pub dns6: Vec<Ipv6Addr>,
@@ -69,6 +72,7 @@ impl Config {
             timers: Timers::DEFAULT,
             local: None,
             pool: Vec::new(),
+            named_pools: BTreeMap::new(),
             dns: [None; 2],
             identifier: None,
             dns6: Vec::new(),
@@ -104,11 +108,11 @@ impl Config {
     }
 
     /// The pools, once everything is seen to fit together.
-    pub(super) fn pools(&self) -> Result<(AddressPool, PrefixPools), Invalid> {
+    pub(super) fn pools(&self) -> Result<(AddressPools, PrefixPools), Invalid> {
         self.discovery.check().map_err(|error| {
             Invalid(format!("the names of concentrator and services are too long for an offer: {error}"))
         })?;
-        if self.local.is_none() && !self.pool.is_empty() {
+        if self.local.is_none() && !(self.pool.is_empty() && self.named_pools.is_empty()) {
             return Err(Invalid::new(
                 "there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway",
             ));
@@ -137,6 +141,6 @@ impl Config {
         let link = self.prefixes.map(|network| PrefixPool::new(network, 64)).transpose()?;
         let delegated =
             self.delegated.map(|(network, length)| PrefixPool::new(network, length)).transpose()?;
-        Ok((AddressPool::new(&self.pool)?, PrefixPools { link, delegated }))
+        Ok((AddressPools::new(&self.pool, &self.named_pools)?, PrefixPools { link, delegated }))
     }
 }

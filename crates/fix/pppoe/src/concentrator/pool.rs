@@ -5,6 +5,7 @@
 
 use super::network::{Network, Prefixes};
 use crate::Invalid;
+use format::Quotable;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -86,6 +87,26 @@ impl FromStr for Range {
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// `NAME=FIRST-LAST`, or `FIRST-LAST`: a range of a pool, which has a name where somebody chooses it by that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRange {
+    pub name: Option<String>,
+    pub range: Range,
+}
+
+impl FromStr for NamedRange {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<NamedRange, Invalid> {
+        let (name, range) = match text.split_once('=') {
+            Some(("", _)) => return Err(Invalid(format!("`{text}` has no name before the `=`"))),
+            Some((name, range)) => (Some(name.to_owned()), range),
+            None => (None, text),
+        };
+        Ok(NamedRange { name, range: range.parse()? })
     }
 }
 
@@ -187,6 +208,65 @@ impl Pool<Ranges> {
             (range, first)
         });
         Ok(Pool { space: Ranges(ranges.collect()), places: Places::new(places) })
+    }
+}
+
+/// The pool of everybody, and others by their names.
+#[derive(Debug)]
+pub(super) struct AddressPools {
+    pub(super) everybodys: AddressPool,
+    named: HashMap<String, AddressPool>,
+}
+
+impl AddressPools {
+    /// No two of all these ranges overlap.
+    pub(super) fn new(
+        everybodys: &[Range],
+        named: &BTreeMap<String, Vec<Range>>,
+    ) -> Result<AddressPools, Invalid> {
+        let all: Vec<Range> = everybodys.iter().chain(named.values().flatten()).copied().collect();
+        AddressPool::new(&all)?;
+        let named = named.iter().map(|(name, ranges)| Ok((name.clone(), AddressPool::new(ranges)?)));
+        Ok(AddressPools {
+            everybodys: AddressPool::new(everybodys)?,
+            named: named.collect::<Result<_, Invalid>>()?,
+        })
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut AddressPool> {
+        std::iter::once(&mut self.everybodys).chain(self.named.values_mut())
+    }
+
+    /// One for a user, out of the pool of this name or of everybody's. Else why there is none.
+    pub(super) fn take(&mut self, user: &[u8], name: Option<&str>) -> Result<Ipv4Addr, String> {
+        let pool = match name {
+            None => &mut self.everybodys,
+            Some(name) => self.named.get_mut(name).ok_or_else(|| {
+                let name = Quotable(name.as_bytes());
+                format!("there is no pool of the name \"{name}\", which the user is to have an address of (--pool {name}=FIRST-LAST)")
+            })?,
+        };
+        pool.take(user)
+    }
+
+    /// Takes the one that a user has already. Whether it was free; what is of no pool always is.
+    pub(super) fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
+        self.all().all(|pool| pool.take_again(user, address))
+    }
+
+    /// As [`Pool::hold`].
+    pub(super) fn hold(&mut self, address: Ipv4Addr) {
+        self.all().for_each(|pool| pool.hold(address));
+    }
+
+    /// As [`Pool::release`].
+    pub(super) fn release(&mut self, address: Ipv4Addr) {
+        self.all().for_each(|pool| pool.release(address));
+    }
+
+    /// As [`Pool::keep_back`].
+    pub(super) fn keep_back(&mut self, address: Ipv4Addr, is_kept: bool) {
+        self.all().for_each(|pool| pool.keep_back(address, is_kept));
     }
 }
 

@@ -17,6 +17,7 @@
 //! address = "192.0.2.7"                              # "pool" (as if it were left out), "none", or always this one
 //! routes = ["198.51.100.16/28", "2001:db8:b0b::/48"] # networks behind this host
 //! prefix = "2001:db8:1:7::/64"                       # IPv6 prefix of the link; left out: one of the pool
+//! pool = "gold"                                      # the pool of which the address is; left out: that of everybody
 //! download = "50M"                                   # bits of IP packets a second to this host; left out: what holds for everybody
 //! upload = "10M"                                     # and from it
 //! delegated = "2001:db8:b0c::/56"                    # IPv6 prefix for the networks behind this host, which learns of it by DHCPv6
@@ -99,6 +100,9 @@ pub struct Subscriber {
 pub struct Profile {
     /// The IPv4 address.
     pub address: Address,
+    /// The name of the pool that it is of; `None`: that of everybody.
+    #[serde(default)]
+    pub pool: Option<Box<str>>,
     pub routes: Box<[Network]>,
     /// IPv6 prefixes; `None`: one of the pool, where there is one.
     #[serde(flatten)]

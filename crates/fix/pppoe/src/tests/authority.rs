@@ -256,3 +256,46 @@ fn a_rate_that_is_granted_holds_and_another_one_without_a_flap() {
     assert_eq!(world.ends, []);
     world.check();
 }
+
+#[test]
+fn a_pool_that_is_named_has_the_address() {
+    let mut config = config();
+    config.asks = true;
+    config.named_pools.insert("gold".into(), vec!["10.1.0.1-10.1.0.2".parse().expect("a range")]);
+    let mut world = World::new(
+        config.clone(),
+        secrets("[[subscriber]]\nuser = \"own\"\npassword = \"p\"\npool = \"gold\"\n"),
+        7,
+    );
+    let of = |pool: &str| accepted(Profile { pool: Some(pool.into()), ..Profile::default() });
+    let question = question_of(&mut world, host(0, &[Method::Pap]));
+    answer(&mut world, &question, of("gold"));
+    assert_eq!(world.hosts[0].ipv4().expect("an address").local, Ipv4Addr::new(10, 1, 0, 1));
+    world.join(Host::new(1, place(1, 1), "own", "p", &ALL));
+    world.run(seconds(3));
+    assert_eq!(world.hosts[1].ipv4().expect("an address").local, Ipv4Addr::new(10, 1, 0, 2));
+    assert_eq!(world.concentrator.free_addresses(), 4);
+    // Another process has them, too; and both come back.
+    let snapshot = world.act(|machine, step| machine.snapshot(step));
+    let text = "[[subscriber]]\nuser = \"own\"\npassword = \"p\"\npool = \"gold\"\n";
+    world.replace(config.clone(), secrets(text));
+    let restored =
+        world.act(|machine, step| machine.restore(step, snapshot, seconds(1)).expect("this version"));
+    assert_eq!(restored.ended, 0);
+    world.close(0);
+    world.run(seconds(5));
+    let question = question_of(&mut world, host(2, &[Method::Pap]));
+    answer(&mut world, &question, of("gold"));
+    assert_eq!(world.hosts[2].ipv4().expect("an address").local, Ipv4Addr::new(10, 1, 0, 1));
+    world.close(2);
+    world.run(seconds(5));
+    let question = question_of(&mut world, host(3, &[Method::Pap]));
+    answer(&mut world, &question, of("silver"));
+    assert!(
+        world.notices.iter().any(|notice| notice.contains("no pool of the name \"silver\"")),
+        "{:?}",
+        world.notices
+    );
+    config.named_pools.insert("other".into(), vec!["10.0.0.5-10.0.0.9".parse().expect("a range")]);
+    assert!(config.check().expect_err("an overlap").to_string().contains("overlap"));
+}

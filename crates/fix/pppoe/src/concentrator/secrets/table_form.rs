@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const KEYS: &str = "user, password, address, routes, prefix, delegated, download, upload or sessions";
+const KEYS: &str = "user, password, address, pool, routes, prefix, delegated, download, upload or sessions";
 
 /// Reads the tables. `own` is the concentrator's address.
 pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
@@ -67,6 +67,7 @@ impl Reader<'_> {
                 "user" => text("user", value).map(|text| user = Some((text, at))),
                 "password" => text("password", value).map(|text| password = Some((text, at))),
                 "address" => address(value, self.own).map(|address| profile.address = address),
+                "pool" => text("pool", value).map(|name| profile.pool = Some(name.into())),
                 "routes" => routes(value, self.own).map(|routes| profile.routes = routes),
                 "prefix" => prefix(value).map(|prefix| profile.prefixes.link = Some(prefix)),
                 "delegated" => delegated(value).map(|prefix| profile.prefixes.delegated = Some(prefix)),

@@ -135,7 +135,7 @@ fn errors_of_the_tables_name_line_and_way_out() {
     let with = |line: &str| format!("[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n{line}\n");
     let mistakes = r#"
         adress = "192.0.2.1"
-            unknown key "adress": expected user, password, address, routes, prefix, delegated, download, upload or sessions
+            unknown key "adress": expected user, password, address, pool, routes, prefix, delegated, download, upload or sessions
         address = "192.0.2"
             address: expected an IPv4 address in quotes, "pool" or "none"
         address = 4
