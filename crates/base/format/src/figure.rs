@@ -47,15 +47,20 @@ pub fn bit_rate(bits_per_second: f64) -> String {
 
 /// Bits a second from 8,000 to 10^12, as people write them: `900M`, `1.5G`, `950000000`. `None`: this is none.
 pub fn bit_rate_of(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".kMG".contains(&byte));
+    let bits = number_of(text).filter(|bits| is_plain && (8e3..=1e12).contains(bits))?;
+    Some(bits as u64)
+}
+
+/// `100k`, `1.5M`, `1488095`, `10G`: powers of 1000. `None`: this is no number.
+pub fn number_of(text: &str) -> Option<f64> {
     let (digits, times) = match text.char_indices().last()? {
         (at, 'k') => (text.get(..at)?, 1e3),
         (at, 'M') => (text.get(..at)?, 1e6),
         (at, 'G') => (text.get(..at)?, 1e9),
         _ => (text, 1.0),
     };
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let bits = digits.parse::<f64>().ok().filter(|_| is_number)? * times;
-    (8e3..=1e12).contains(&bits).then_some(bits as u64)
+    digits.parse::<f64>().ok().map(|number| number * times)
 }
 
 /// The nominal speed of a link: `100 Mbit/s`, `2.5 Gbit/s`.

@@ -5,14 +5,7 @@ pub struct Cpus(pub Vec<u16>);
 
 /// `100k`, `1.5M`, `1488095`, `10G`: powers of 1000.
 pub fn number(text: &str) -> Result<f64, String> {
-    let (digits, times) = match text.char_indices().last() {
-        Some((at, 'k')) => (text.get(..at), 1e3),
-        Some((at, 'M')) => (text.get(..at), 1e6),
-        Some((at, 'G')) => (text.get(..at), 1e9),
-        _ => (Some(text), 1.0),
-    };
-    let number = digits.and_then(|digits| digits.parse::<f64>().ok()).map(|number| number * times);
-    number
+    format::number_of(text)
         .filter(|number| number.is_finite() && *number > 0.0)
         .ok_or_else(|| format!("`{text}` is no number more than 0, such as 1500, 100k, 1.5M or 10G"))
 }

@@ -37,7 +37,7 @@ struct File {
     rate: Vec<NamedRate>,
 }
 
-/// BitRates that servers say by a name (Filter-Id).
+/// Rates that servers say by a name (Filter-Id).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NamedRate {

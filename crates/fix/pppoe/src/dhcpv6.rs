@@ -103,18 +103,17 @@ fn put_seconds(out: &mut Vec<u8>, times: [Duration; 2]) {
     times.iter().for_each(|time| out.extend((time.as_secs() as u32).to_be_bytes()));
 }
 
-fn put_address(out: &mut Vec<u8>, address: &[u8], [preferred, valid]: [Duration; 2]) {
-    put(out, option::ADDRESS, |out| {
-        out.extend(address);
-        put_seconds(out, [preferred, valid]);
-    });
-}
-
-/// `prefix`: its length in bits, and its address.
-fn put_prefix(out: &mut Vec<u8>, prefix: &[u8], [preferred, valid]: [Duration; 2]) {
-    put(out, option::PREFIX, |out| {
-        put_seconds(out, [preferred, valid]);
-        out.extend(prefix);
+/// An address, or a prefix: its length in bits, and its address.
+fn put_lease(out: &mut Vec<u8>, kind: u16, lease: &[u8], lifetimes: [Duration; 2]) {
+    put(out, kind, |out| match kind {
+        option::ADDRESS => {
+            out.extend(lease);
+            put_seconds(out, lifetimes);
+        }
+        _ => {
+            put_seconds(out, lifetimes);
+            out.extend(lease);
+        }
     });
 }
 
@@ -200,54 +199,41 @@ impl Server<'_> {
     /// it cannot be read.
     fn associate(&self, out: &mut Vec<u8>, code: u16, value: &[u8], given: &mut [bool; 2]) -> Option<()> {
         let (identifier, rest) = value.split_first_chunk::<4>()?;
-        let lifetimes = [PREFERRED, VALID];
+        let mut inside = identifier.to_vec();
         let [of_addresses, of_prefixes] = given;
-        // What it says it has and is not its own, by the places of the lifetimes in its option, is over.
-        let strange =
-            |options: &[(u16, &[u8])], kind: u16, at: std::ops::Range<usize>, own: Option<&[u8]>| {
-                let values = options.iter().filter(|(code, _)| *code == kind);
-                let values =
-                    values.filter_map(|(_, value)| value.get(at.clone())).filter(|found| Some(*found) != own);
-                values.take(MOST_STRANGE).map(<[u8]>::to_vec).collect::<Vec<_>>()
-            };
-        put(out, code, |out| out.extend(identifier));
-        // The association goes on behind its identifier; its length is set when all of it is there.
-        let at = out.len() - identifier.len() - 2;
-        match code {
-            option::IA_TA => put_status(out, Status::NoAddresses),
+        let (kind, place, own, is_given, none) = match code {
+            option::IA_TA => {
+                put_status(&mut inside, Status::NoAddresses);
+                put(out, code, |out| out.extend(inside));
+                return Some(());
+            }
             option::IA_NA => {
-                let options = options(rest.get(8..)?)?;
-                let own =
-                    self.address.filter(|_| !std::mem::replace(of_addresses, true)).map(|own| own.octets());
-                put_seconds(out, renewal(own.is_some()));
-                match &own {
-                    Some(own) => put_address(out, own, lifetimes),
-                    None => put_status(out, Status::NoAddresses),
-                }
-                for address in strange(&options, option::ADDRESS, 0..16, own.as_ref().map(|own| &own[..])) {
-                    put_address(out, &address, [Duration::ZERO; 2]);
-                }
+                let own = self.address.map(|own| own.octets().to_vec());
+                (option::ADDRESS, 0..16, own, of_addresses, Status::NoAddresses)
             }
             _ => {
-                let options = options(rest.get(8..)?)?;
                 let own = self.delegated.and_then(|own| Some((own.length(), own.ipv6()?)));
-                let own = own.filter(|_| !std::mem::replace(of_prefixes, true));
                 let own = own.map(|(bits, address)| [&[bits][..], &address.octets()].concat());
-                put_seconds(out, renewal(own.is_some()));
-                match &own {
-                    Some(own) => put_prefix(out, own, lifetimes),
-                    None => put_status(out, Status::NoPrefixes),
-                }
-                for prefix in strange(&options, option::PREFIX, 8..25, own.as_deref()) {
-                    // A host that only wishes for a length says the address ::.
-                    if prefix.get(1..) != Some(&[0; 16]) {
-                        put_prefix(out, &prefix, [Duration::ZERO; 2]);
-                    }
-                }
+                (option::PREFIX, 8..25, own, of_prefixes, Status::NoPrefixes)
+            }
+        };
+        let options = options(rest.get(8..)?)?;
+        let own = own.filter(|_| !std::mem::replace(is_given, true));
+        put_seconds(&mut inside, renewal(own.is_some()));
+        match &own {
+            Some(own) => put_lease(&mut inside, kind, own, [PREFERRED, VALID]),
+            None => put_status(&mut inside, none),
+        }
+        // What it says it has and is not its own is over.
+        let values = options.iter().filter(|(code, _)| *code == kind);
+        let strange = values.filter_map(|(_, value)| value.get(place.clone()));
+        for lease in strange.filter(|found| Some(*found) != own.as_deref()).take(MOST_STRANGE) {
+            // A host that only wishes for a length says the prefix ::.
+            if kind == option::ADDRESS || lease.get(1..) != Some(&[0; 16]) {
+                put_lease(&mut inside, kind, lease, [Duration::ZERO; 2]);
             }
         }
-        let length = out.len() - at - 2;
-        out.get_mut(at..at + 2)?.copy_from_slice(&(length as u16).to_be_bytes());
+        put(out, code, |out| out.extend(inside));
         Some(())
     }
 }

@@ -163,7 +163,7 @@ pub struct Accepted {
     pub address: Address,
     /// Framed-Pool (RFC 2869 section 5.18): of which pool.
     pub pool: Option<String>,
-    /// Framed-Route, Framed-IPv6-Route and Delegated-IPv6-Prefix: address and bits of the networks behind the host.
+    /// Framed-Route and Framed-IPv6-Route: address and bits of the networks behind the host.
     pub routes: Vec<(IpAddr, u8)>,
     /// Framed-IPv6-Prefix: address and bits.
     pub prefix: Option<(Ipv6Addr, u8)>,

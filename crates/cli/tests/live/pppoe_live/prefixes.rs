@@ -39,7 +39,7 @@ fn a_kernel_and_dhcpcd_get_the_prefixes_of_their_session() {
     line.ping(&line.far, &own, 1492);
 
     let config = line.write("dhcpcd.conf", CLIENT).display().to_string();
-    // What it keeps stays away from the machine's.
+    // Its leases and its socket are not those of the machine.
     let script =
         "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/dhcpcd && exec \"$0\" -B -d -f \"$1\"";
     let mut command = line.near.command("unshare");
