@@ -17,10 +17,7 @@ pub(crate) fn u16_at<const BIG: bool>(buf: &[u8], at: usize) -> Option<u16> {
 /// A 64-bit value whose two 32-bit halves are each in the file's byte order, the upper half first: the
 /// timestamp of pcapng (draft-ietf-opsawg-pcapng section 4.3) and, read as seconds and fraction, of pcap.
 #[inline(always)]
-pub(crate) fn halves_at(big: bool, buf: &[u8], at: usize) -> Option<(u32, u32)> {
-    if big {
-        Some((u32_at::<true>(buf, at)?, u32_at::<true>(buf, at + 4)?))
-    } else {
-        Some((u32_at::<false>(buf, at)?, u32_at::<false>(buf, at + 4)?))
-    }
+pub(crate) fn halves_at(big: bool, buf: &[u8], at: usize) -> Option<u64> {
+    let raw = *buf.get(at..)?.first_chunk::<8>()?;
+    Some(if big { u64::from_be_bytes(raw) } else { u64::from_le_bytes(raw).rotate_left(32) })
 }

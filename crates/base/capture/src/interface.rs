@@ -43,8 +43,7 @@ pub struct Interface {
 impl Interface {
     /// Nanoseconds since 1970-01-01 UTC of the record whose captured bytes start at `at` in `buf`.
     pub(crate) fn timestamp_ns(&self, buf: &[u8], at: usize) -> Option<i64> {
-        let (upper, lower) = halves_at(self.big_endian, buf, at.checked_sub(self.timestamp_back.into())?)?;
-        self.raw_to_ns(self.raw_time(upper, lower))
+        self.raw_to_ns(self.raw_time(buf, at)?)
     }
 
     /// Least and greatest [`Self::timestamp_ns`] of the records whose captured bytes start at `offsets`.
@@ -55,13 +54,8 @@ impl Interface {
     ) -> Option<(i64, i64)> {
         // Raw numbers are compared, and only the two extremes are converted, which needs many instructions.
         // The conversion never makes a later one earlier.
-        let back = usize::from(self.timestamp_back);
-        let raw = |at: usize| {
-            let (upper, lower) = halves_at(self.big_endian, buf, at.checked_sub(back)?)?;
-            Some(self.raw_time(upper, lower))
-        };
         let (mut least, mut greatest) = (u64::MAX, 0);
-        for time in offsets.clone().filter_map(raw) {
+        for time in offsets.clone().filter_map(|at| self.raw_time(buf, at)) {
             least = least.min(time);
             greatest = greatest.max(time);
         }
@@ -80,15 +74,14 @@ impl Interface {
 
     /// A number that grows with the time: of pcap nanoseconds, because a damaged fraction may be more than a
     /// second; of pcapng the ticks.
-    #[inline]
-    fn raw_time(&self, upper: u32, lower: u32) -> u64 {
-        let (upper, lower) = (u64::from(upper), u64::from(lower));
-        if self.split_seconds {
-            let to_ns = if self.unit == TimestampUnit::Decimal(9) { 1 } else { 1_000 };
-            upper * 1_000_000_000 + lower * to_ns
-        } else {
-            upper << 32 | lower
+    #[inline(always)]
+    fn raw_time(&self, buf: &[u8], at: usize) -> Option<u64> {
+        let time = halves_at(self.big_endian, buf, at.checked_sub(self.timestamp_back.into())?)?;
+        if !self.split_seconds {
+            return Some(time);
         }
+        let to_ns = if self.unit == TimestampUnit::Decimal(9) { 1 } else { 1_000 };
+        Some((time >> 32) * 1_000_000_000 + (time & 0xffff_ffff) * to_ns)
     }
 
     fn raw_to_ns(&self, raw: u64) -> Option<i64> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::batch::{Entry, NO_TIMESTAMP};
-use crate::bytes::{halves_at, u16_at, u32_at};
+use crate::bytes::{u16_at, u32_at};
 use crate::walk::{MAX_BLOCK, MAX_INTERFACES, Step, Walker, Window};
 use crate::{Interface, LinkType, Reason, TimestampUnit, fcs};
 
@@ -378,7 +378,7 @@ pub(crate) fn section_order(head: &[u8]) -> Option<bool> {
     if u32_at::<true>(head, 0)? != SECTION_HEADER {
         return None;
     }
-    match halves_at(true, head, 4)?.1 {
+    match u32_at::<true>(head, 8)? {
         BYTE_ORDER_MAGIC => Some(true),
         magic if magic == BYTE_ORDER_MAGIC.swap_bytes() => Some(false),
         _ => None,

@@ -10,6 +10,7 @@ use capture::{Batch, Frame, LinkType};
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use nic::{Disposition, Landing, Receiver};
+use std::hash::BuildHasher;
 use wire::extension::Kind;
 use wire::{Dissection, FlowKey, Link, Reason, Shape, dissect};
 
@@ -108,9 +109,8 @@ impl Session {
 }
 
 /// A frame with a flow, all but its place counted.
-struct Pending<'f> {
+struct Unplaced<'f> {
     data: &'f [u8],
-    dissection: Dissection,
     bytes: u64,
     /// Its group, by number.
     group: usize,
@@ -119,7 +119,20 @@ struct Pending<'f> {
     flow: Option<u32>,
 }
 
-/// Shapes and sessions remembered beside their tables: a capture has a dozen shapes that matter.
+/// Frames whose flows are looked up together.
+struct Pending<'f> {
+    frames: Vec<Unplaced<'f>>,
+    /// Of each of these frames, and room for that of the next: a dissection is written where it stays, not copied there.
+    dissections: [Dissection; TOGETHER],
+}
+
+impl Pending<'_> {
+    fn new() -> Self {
+        Pending { frames: Vec::with_capacity(TOGETHER), dissections: [Dissection::unread(); TOGETHER] }
+    }
+}
+
+/// Shapes, tags and sessions remembered beside their tables: a capture has a dozen shapes that matter.
 const RECENT: usize = 64;
 
 /// The counts of one worker.
@@ -131,7 +144,8 @@ pub(crate) struct Tally<'a> {
     /// The shape last seen with each value of [`Shape::mix`].
     recent: [u32; RECENT],
     pub tags: Map<Tags, u64>,
-    last_tags: (Tags, u64),
+    /// Frames with the tags seen of late, up to four of them packed, that are not yet in `tags`.
+    recent_tags: [(u64, u64); RECENT],
     sessions: Set<Session>,
     /// Sessions seen of late, as they stood in the frame.
     recent_sessions: [Option<Session>; RECENT],
@@ -162,7 +176,7 @@ impl<'a> Tally<'a> {
             groups: Vec::new(),
             recent: [0; RECENT],
             tags: Map::with_hasher(hasher()),
-            last_tags: (Tags::Few(0), 0),
+            recent_tags: [(0, 0); RECENT],
             sessions: Set::with_hasher(hasher()),
             recent_sessions: [None; RECENT],
             flows: FlowTable::new(hasher()),
@@ -182,7 +196,7 @@ impl<'a> Tally<'a> {
 
     /// Counts all frames of a batch.
     pub fn batch(&mut self, batch: &Batch) {
-        let mut pending = Vec::with_capacity(TOGETHER);
+        let mut pending = Pending::new();
         let common = batch.link_type();
         if let Some(link_type) = common {
             *self.links.entry(link_type).or_default() += batch.len() as u64;
@@ -191,8 +205,8 @@ impl<'a> Tally<'a> {
             if common.is_none() {
                 *self.links.entry(frame.link_type()).or_default() += 1;
             }
-            pending.extend(self.frame(common.unwrap_or(frame.link_type()), &frame));
-            if pending.len() == TOGETHER {
+            self.frame(common.unwrap_or(frame.link_type()), &frame, &mut pending);
+            if pending.frames.len() == TOGETHER {
                 self.place_all(&mut pending);
             }
         }
@@ -203,24 +217,26 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Counts a frame, and its place where it has no flow.
+    /// Counts a frame, and its place unless that is its flow's.
     #[inline]
-    fn frame<'f>(&mut self, link_type: LinkType, frame: &Frame<'f>) -> Option<Pending<'f>> {
+    fn frame<'f>(&mut self, link_type: LinkType, frame: &Frame<'f>, pending: &mut Pending<'f>) {
         let (data, bytes) = (frame.data, u64::from(frame.wire_len));
         self.captured += data.len() as u64;
-        let dissection = match link_type {
+        let dissection = &mut pending.dissections[pending.frames.len()];
+        *dissection = match link_type {
             LinkType::Ethernet => dissect(Link::Ethernet, data, frame.wire_len as usize),
             other => dissect_other(other, data, frame.wire_len as usize),
         };
+        let dissection = &*dissection;
         if let Some(error) = dissection.error() {
             self.defect(error.reason(), frame.number);
         }
         if !dissection.extensions().is_empty() {
-            self.count_extensions(&dissection, data);
+            self.count_extensions(dissection, data);
         }
-        let group = self.group(&dissection);
-        let tags = self.count_tags(&dissection, data);
-        self.session(&dissection, data, tags);
+        let group = self.group(dissection);
+        let tags = self.count_tags(dissection, data);
+        self.session(dissection, data, tags);
         let group_entry = &mut self.groups[group];
         group_entry.count.add(bytes);
         if group_entry.disposition.longest.is_some_and(|longest| frame.wire_len > longest) {
@@ -230,29 +246,28 @@ impl<'a> Tally<'a> {
         match dissection.flow().filter(|flow| flow.has_ports()) {
             Some(flow) => {
                 let sought = self.flows.sought(flow);
-                Some(Pending { data, dissection, bytes, group, sought, flow: None })
+                pending.frames.push(Unplaced { data, bytes, group, sought, flow: None });
             }
             None => {
                 let of = &self.groups[group];
                 let bucket = dissection.flow().map(|flow| self.rules.steering.bucket(of.fields, flow));
-                self.count_place(group, of.land(self.rules, data, &dissection), bucket, bytes);
-                None
+                self.count_place(group, of.land(self.rules, data, dissection), bucket, bytes);
             }
         }
     }
 
     /// Counts the places of these frames, by their flows.
-    fn place_all(&mut self, pending: &mut Vec<Pending<'_>>) {
-        for frame in pending.iter_mut() {
+    fn place_all(&mut self, pending: &mut Pending<'_>) {
+        for frame in &mut pending.frames {
             frame.flow = self.flows.find(&frame.sought);
         }
-        for frame in pending.iter() {
-            if let Some(flow) = frame.dissection.flow() {
-                let (queue, bucket) = self.place(frame, flow);
+        for (frame, dissection) in pending.frames.iter().zip(&pending.dissections) {
+            if let Some(flow) = dissection.flow() {
+                let (queue, bucket) = self.place(frame, dissection, flow);
                 self.count_place(frame.group, queue, Some(bucket), frame.bytes);
             }
         }
-        pending.clear();
+        pending.frames.clear();
     }
 
     #[inline]
@@ -271,7 +286,7 @@ impl<'a> Tally<'a> {
 
     /// The frame's queue and its bucket, from its flow where that has been seen in this shape.
     #[inline]
-    fn place(&mut self, frame: &Pending<'_>, flow: &FlowKey) -> (u16, u8) {
+    fn place(&mut self, frame: &Unplaced<'_>, dissection: &Dissection, flow: &FlowKey) -> (u16, u8) {
         let (group, number) = (&self.groups[frame.group], frame.group as u32);
         let direction = self.flows.direction(&frame.sought, frame.flow);
         let known = direction.frames > 0;
@@ -280,7 +295,7 @@ impl<'a> Tally<'a> {
         if known && direction.group == number && !direction.scattered {
             return (direction.queue, direction.bucket);
         }
-        let queue = group.land(self.rules, frame.data, &frame.dissection);
+        let queue = group.land(self.rules, frame.data, dissection);
         let bucket = self.rules.steering.bucket(group.fields, flow);
         if !known {
             direction.group = number;
@@ -339,26 +354,22 @@ impl<'a> Tally<'a> {
             return 0;
         }
         let tags = pack(dissection, data);
+        let Tags::Few(packed) = tags else {
+            let hash = self.rules.hasher.hash_one(&tags);
+            *self.tags.entry(tags).or_default() += 1;
+            return hash;
+        };
         // A tag without its TCI names no VLAN.
-        if tags == Tags::Few(0) {
-            return 0;
+        if packed != 0 {
+            let recent =
+                &mut self.recent_tags[(packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % RECENT];
+            if recent.0 != packed {
+                let before = std::mem::replace(recent, (packed, 0));
+                add_tags(&mut self.tags, before);
+            }
+            recent.1 += 1;
         }
-        if self.last_tags.0 != tags {
-            self.flush_tags();
-            self.last_tags.0 = tags;
-        }
-        self.last_tags.1 += 1;
-        match &self.last_tags.0 {
-            Tags::Few(tags) => *tags,
-            many => std::hash::BuildHasher::hash_one(&self.rules.hasher, many),
-        }
-    }
-
-    fn flush_tags(&mut self) {
-        let (tags, frames) = std::mem::replace(&mut self.last_tags, (Tags::Few(0), 0));
-        if frames > 0 {
-            *self.tags.entry(tags).or_default() += frames;
-        }
+        packed
     }
 
     /// A session is told by its id, the two stations and the tags; either direction is the same session.
@@ -404,7 +415,9 @@ impl<'a> Tally<'a> {
         let mut tables = Vec::with_capacity(tallies.len());
         let mut merged: Option<Tally<'a>> = None;
         for mut tally in tallies {
-            tally.flush_tags();
+            for recent in &mut tally.recent_tags {
+                add_tags(&mut tally.tags, std::mem::take(recent));
+            }
             let empty = FlowTable::new(tally.rules.hasher.clone());
             tables.push(std::mem::replace(&mut tally.flows, empty));
             match &mut merged {
@@ -489,6 +502,13 @@ fn dissect_other(link_type: LinkType, data: &[u8], wire: usize) -> Dissection {
     }
 }
 
+/// Adds frames of these tags.
+fn add_tags(tags: &mut Map<Tags, u64>, (packed, frames): (u64, u64)) {
+    if frames > 0 {
+        *tags.entry(Tags::Few(packed)).or_default() += frames;
+    }
+}
+
 /// Packs up to four tags as four bits of TPID number and twelve of VID each, the outermost lowest.
 #[inline]
 fn pack(dissection: &Dissection, data: &[u8]) -> Tags {
@@ -497,11 +517,12 @@ fn pack(dissection: &Dissection, data: &[u8]) -> Tags {
             dissection.tags(data).map(|tag| wire::vlan::Tag { tci: wire::vlan::Tci(tag.tci.vid()), ..tag });
         return Tags::Many(tags.collect());
     }
-    let mut packed = 0;
-    let tpids = dissection.tpids();
-    for (at, tag) in dissection.tags(data).enumerate() {
-        let number = u64::from(tpids >> (4 * at) & 15);
-        packed |= (number << 12 | u64::from(tag.tci.vid())) << (16 * at);
+    let (mut packed, mut shift, mut tpids) = (0, 0, u64::from(dissection.tpids()));
+    for tag in dissection.tag_bytes(data).chunks(wire::vlan::TAG_LENGTH) {
+        let Some(tci) = tag.first_chunk().copied().map(u16::from_be_bytes) else { break };
+        packed |= ((tpids & 15) << 12 | u64::from(wire::vlan::Tci(tci).vid())) << shift;
+        shift += 16;
+        tpids >>= 4;
     }
     Tags::Few(packed)
 }
