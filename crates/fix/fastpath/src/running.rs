@@ -422,11 +422,11 @@ fn listen() -> Result<(ConnectionEvents, Events, Keep), Error> {
     Ok((connections, forwarding, keep))
 }
 
-/// What a limit lets through at once, bytes: 100 ms of it, and no less than some packets. TCP sends in bursts of what its window
-/// allows, and with room for less than those it never gets to the rate.
+/// What a limit lets through at once, bytes: 250 ms of it, more than the 200 ms for which TCP is silent when it has lost too much
+/// (`TCP_RTO_MIN` of Linux), and no less than some packets.
 const fn burst(bits: u64) -> u64 {
-    let of_100_ms = bits / 8 / 10;
-    if of_100_ms < 60_000 { 60_000 } else { of_100_ms }
+    let of_250_ms = bits / 8 / 4;
+    if of_250_ms < 60_000 { 60_000 } else { of_250_ms }
 }
 
 /// Changes settings for as long as the fast path is up. Gives whether any was changed.

@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What may pass at once, as time at the rate; and bytes, at least: ten packets, with which TCP comes out of its first losses.
-const BURST: Duration = Duration::from_millis(100);
+/// What may pass at once, as time at the rate: more than the 200 ms for which TCP is silent when it has lost too much (`TCP_RTO_MIN` of
+/// Linux), or what would have passed in the rest of that time never does. And bytes, at least: ten packets.
+const BURST: Duration = Duration::from_millis(250);
 const LEAST_BURST: u64 = 15_000;
 /// The longest packet, bytes.
 const LONGEST: u64 = 1 << 16;
@@ -104,7 +105,7 @@ mod tests {
             let interval = interval.max(TICKS / 100_000);
             let (sum, seconds) = passed(rate, length, interval, start);
             let (allowed, offered) = (rate as f64 / 8.0 * seconds, length as f64 * (seconds * TICKS as f64 / interval as f64));
-            let burst = (rate as f64 / 80.0).max(LEAST_BURST as f64);
+            let burst = (rate as f64 / 32.0).max(LEAST_BURST as f64);
             // The first bucketful, and the packet that takes too much.
             prop_assert!(sum as f64 <= allowed * 1.001 + burst + 2.0 * length as f64, "{sum} {allowed}");
             prop_assert!(sum as f64 >= (allowed * 0.999).min(offered) - length as f64, "{sum} {allowed}");
@@ -120,9 +121,9 @@ mod tests {
         bucket.set(Some(8_000_000));
         let hour = 3600 * TICKS;
         let burst = |now| (0..1000).take_while(|_| bucket.take(now, 1000)).count();
-        assert_eq!((burst(hour), burst(2 * hour)), (101, 101));
+        assert_eq!((burst(hour), burst(2 * hour)), (251, 251));
         // Half a turn of the clock later.
-        assert_eq!(burst((2 * hour).wrapping_add(1 << 63)), 101);
+        assert_eq!(burst((2 * hour).wrapping_add(1 << 63)), 251);
         // A session with a lower rate does not pay for what it had at the higher one.
         bucket.set(Some(8_000));
         assert!(bucket.take((2 * hour).wrapping_add(1 << 63).wrapping_add(TICKS), 1000));
