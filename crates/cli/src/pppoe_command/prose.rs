@@ -33,6 +33,14 @@ pub fn sentence(event: &Event) -> Option<String> {
         ),
         Event::Uncarried(what) => uncarried(what),
         Event::Takeover(what) => takeover(what),
+        Event::Forgotten(why) => {
+            format!(
+                "the sessions of the process that was killed do not go on: {why}; subscribers connect again"
+            )
+        }
+        Event::Unkept(why) => {
+            format!("if this process is killed, its sessions end with it: they cannot be written ({why})")
+        }
         Event::Radius(what) => radius(what),
     })
 }

@@ -473,7 +473,7 @@ impl ServeArguments {
     ) -> anyhow::Result<()> {
         let Some(leaving) = leaving else { return Ok(()) };
         speaker.leave(leaving, out, log)?;
-        let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
+        let sessions = self.continued(restored).map(|sessions| format!("; {sessions}")).unwrap_or_default();
         let interface = printable(&self.interface);
         speaker.voice.say(format!("{} serves {interface}{sessions}.\n", self.name));
         // The log begins with what was said on the terminal alone, as why sessions were not taken over.
@@ -489,11 +489,20 @@ impl ServeArguments {
             out.styled(BOLD, format!("{} serves {}.", self.name, printable(&self.interface)))
         )?;
         item(out, "interface", &self.ifname)?;
-        if self.takeover {
-            item(out, "sessions", &taken_over(restored))?;
-        }
+        self.continued(restored).map_or(Ok(()), |sessions| item(out, "sessions", &sessions))?;
         item(out, "status", &format!("rxlane pppoe sessions {}", quoted(&self.interface)))?;
         item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", quoted(&self.interface)))
+    }
+
+    /// What became of the sessions of another process.
+    fn continued(&self, restored: &Restored) -> Option<String> {
+        let Restored { sessions, ended } = *restored;
+        let sessions = plural(sessions as u64, "session");
+        if self.takeover {
+            return Some(format!("{sessions} taken over, {ended} disconnected (PADT)"));
+        }
+        let is_continued = *restored != Restored::default();
+        is_continued.then(|| format!("{sessions} of a process that was killed, {ended} disconnected (PADT)"))
     }
 
     fn ended(&self, out: &mut Output, over: Over) -> CommandResult {
@@ -542,11 +551,6 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-fn taken_over(restored: &Restored) -> String {
-    let sessions = plural(restored.sessions as u64, "session");
-    format!("{sessions} taken over, {} disconnected (PADT)", restored.ended)
 }
 
 /// Says what happens, and has accounts written. A terminal that is held up must not hold up thousands of sessions.

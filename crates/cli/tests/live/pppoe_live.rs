@@ -3,6 +3,7 @@
 mod below;
 mod early;
 mod ends;
+mod killed;
 pub mod line;
 mod looked_for;
 mod notices;

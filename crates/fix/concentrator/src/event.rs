@@ -10,6 +10,7 @@ use pppoe::concentrator::network::Network;
 use pppoe::concentrator::secrets::Difference;
 use pppoe::concentrator::{End, Id, Notice, Why};
 use service::control::ControlError;
+use std::io;
 use wire::ethernet::MacAddress;
 
 /// Something that happened.
@@ -45,6 +46,10 @@ pub enum Event {
     },
     Uncarried(Uncarried),
     Takeover(Takeover),
+    /// Why the next process cannot go on with the sessions of one that was killed: what those were cannot be read.
+    Forgotten(io::Error),
+    /// Why the next process could not, if this one were killed: its sessions cannot be written.
+    Unkept(io::Error),
     Radius(RadiusEvent),
 }
 

@@ -4,6 +4,7 @@
 mod carried;
 mod control;
 mod handover;
+mod kept;
 mod negotiator;
 mod prepared;
 mod status;
@@ -139,6 +140,7 @@ impl Serving {
     fn end(mut self, report: Report<'_>) -> Vec<UnixStream> {
         self.negotiator.act(report, Concentrator::shut_down);
         self.negotiator.finish(true, report);
+        self.negotiator.kept.remove();
         // Who waits for the end may bring the same up again: all is removed before they hear of it.
         self.server.close()
     }
@@ -172,6 +174,7 @@ impl Serving {
                     report,
                 ) {
                     Ok(path) => {
+                        self.negotiator.keep(report);
                         report(&Event::Takeover(Takeover::Resumed { successor: pid, why }));
                         return Ok(Serving { path, ..self });
                     }
@@ -182,6 +185,7 @@ impl Serving {
                 }
                 self.negotiator.act(report, Concentrator::shut_down);
                 self.negotiator.finish(true, report);
+                self.negotiator.kept.remove();
                 Over::Orphaned
             }
         };

@@ -45,7 +45,7 @@ pub use notice::Notice;
 pub use operator::{Change, Filter, Listed, NotGranted, Reloaded, Why};
 pub use rates::BitRates;
 pub use sessions::{Caps, Full, Id, Identity, Lease};
-pub use snapshot::{Restored, Snapshot};
+pub use snapshot::{Restored, Saved, Snapshot};
 
 use self::accounting::{Ended, Record, Traffic};
 use self::login_throttle::LoginThrottle;

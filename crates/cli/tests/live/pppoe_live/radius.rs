@@ -251,6 +251,25 @@ fn records_in_a_file_outlive_the_process() {
     serving.interrupted().ends(0);
 }
 
+/// A concentrator is killed while a session is open, and the next one goes on: for the server nothing has happened.
+#[test]
+fn a_session_that_outlives_its_concentrator_has_one_account() {
+    let keys = "records = \"FOLDER/records\"";
+    let Some((line, _server, serving)) = served("nemo", keys, &["127.0.0.1"], &[]) else { return };
+    let client = line.connect("nemo", &[]);
+    wait_for_record(&line, "= Start");
+    serving.killed();
+    let serving = line.serve(&["--radius", &line.text("radius.toml")]);
+    line.ping(&line.near, GATEWAY, 1492);
+    client.interrupted().ends(0).omits("closed: ");
+    wait_for_record(&line, "= Stop");
+    serving.interrupted().ends(0);
+    let records = records(&line);
+    let status: Vec<&str> = records.iter().map(|record| value(record, "Acct-Status-Type")).collect();
+    assert_eq!(status, ["Accounting-On", "Start", "Stop", "Accounting-Off"]);
+    assert_eq!(value(&records[1], "Acct-Session-Id"), value(&records[2], "Acct-Session-Id"));
+}
+
 #[test]
 fn the_time_that_is_granted_ends_a_session() {
     let Some((line, _server, serving)) = served("brief", "", &["127.0.0.1"], &[]) else { return };

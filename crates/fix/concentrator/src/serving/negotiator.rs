@@ -1,6 +1,7 @@
 //! What is negotiated with subscribers: the machine, and the socket by which it speaks.
 
 use super::control::{Control, State};
+use super::kept::Kept;
 use super::prepared::longest_behind;
 use super::{PORT, Report, status};
 use crate::error::Error;
@@ -21,6 +22,8 @@ pub(super) struct Negotiator {
     pub(super) socket: ControlSocket,
     /// Who authenticates in the place of the secrets, and gets records.
     pub(super) radius: Option<Radius>,
+    /// What the next process goes on with where this one is killed.
+    pub(super) kept: Kept,
 }
 
 impl Negotiator {
@@ -28,7 +31,7 @@ impl Negotiator {
     pub(super) fn act(&mut self, report: Report<'_>, with: impl FnOnce(&mut Concentrator, &mut Step<'_>)) {
         let mut state = self.control.state();
         state.step(self.control.clock.now(), with);
-        let mut stopped = None;
+        let (mut stopped, mut changed) = (None, Vec::new());
         for action in std::mem::take(&mut state.pending) {
             match action {
                 Action::Send { place, destination, stage, payload } => {
@@ -36,6 +39,7 @@ impl Negotiator {
                     let _ = self.socket.put(destination, place.vlans, stage, &payload);
                 }
                 Action::Installed(installed) => {
+                    changed.push(installed.identity.id);
                     for lacking in state.carried.install(&installed) {
                         report(&Event::Uncarried(lacking));
                     }
@@ -55,6 +59,7 @@ impl Negotiator {
                     }
                     report(&Event::Account(status::record(&record, SystemTime::now())));
                     if matches!(record.event, Recorded::Stop(_)) {
+                        self.kept.ended(record.identity.accounting);
                         stopped = Some(record.identity.id);
                     }
                 }
@@ -65,8 +70,22 @@ impl Negotiator {
                 Action::Notice(notice) => report(&Event::Machine(notice)),
             }
         }
+        let now = self.control.clock.now();
+        let saved =
+            changed.into_iter().filter_map(|id| state.step(now, |machine, step| machine.saved(step, id)));
+        saved.for_each(|session| self.kept.opened(&session));
         drop(state);
         let _ = self.socket.flush();
+        self.kept.flush().map(Event::Unkept).iter().for_each(&mut *report);
+        if self.kept.is_outgrown() {
+            self.keep(report);
+        }
+    }
+
+    /// Writes all sessions for the next process.
+    pub(super) fn keep(&mut self, report: Report<'_>) {
+        let snapshot = self.control.step(|machine, step| machine.snapshot(step));
+        self.kept.renew(&snapshot.into_sessions()).map(Event::Unkept).iter().for_each(report);
     }
 
     /// Waits until records of accounting are where they belong, if somebody takes them. `is_over`: no other process goes on with the sessions.
@@ -113,6 +132,9 @@ impl Negotiator {
         carried.heard().into_iter().for_each(|id| machine.heard(now, id));
         let strays = carried.strays();
         drop(state);
+        if self.kept.is_due() {
+            self.kept.count(self.control.step(|machine, step| machine.counted(step)));
+        }
         self.act(report, |machine, step| {
             for stray in strays {
                 let place = Place { port: PORT, vlans: stray.vlans };

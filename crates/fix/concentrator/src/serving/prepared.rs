@@ -13,6 +13,7 @@
 use super::carried::{Carried, Routes};
 use super::control::{Control, State};
 use super::handover::Predecessor;
+use super::kept::Kept;
 use super::negotiator::Negotiator;
 use super::{ConcentratorStatus, Report, Serving, Start};
 use crate::error::Error;
@@ -26,14 +27,15 @@ use link::pppoe::kernel::{Clock, random};
 use link::pppoe::{ControlSocket, VlanPattern};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
-use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
+use pppoe::concentrator::{Action, Concentrator, Config, Restored, Saved, Snapshot};
 use service::Instances;
 use service::control::{ControlError, Lock, Server};
 use service::memory;
 use service::process::wait_until_removed;
+use service::record;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
@@ -52,6 +54,8 @@ pub struct Prepared {
     name: Option<String>,
     /// Whether another process serves the interface.
     has_former: bool,
+    /// Sessions of one that was killed.
+    kept: Vec<Saved>,
     own: MacAddress,
     workers: usize,
     _lock: Lock,
@@ -85,6 +89,12 @@ impl Prepared {
         let mtu = interface_mtu(&start, &parent)?;
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
+        let file = record::path(sockets.state(), &sockets.named(&start.parent), ".sessions");
+        let kept = if former.is_none() { Kept::read(&file) } else { Ok(Vec::new()) };
+        let kept = kept.unwrap_or_else(|error| {
+            report(&Event::Forgotten(error));
+            Vec::new()
+        });
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let config = data_path(&start, mtu, has_name);
         memory::expect(
@@ -125,7 +135,8 @@ impl Prepared {
             events: Mutex::default(),
             local,
         });
-        let begin = |servers| Radius::start(servers, Arc::clone(&control), former.is_none());
+        let begin =
+            |servers| Radius::start(servers, Arc::clone(&control), former.is_none() && kept.is_empty());
         let radius = start.radius.map(begin).transpose().map_err(Error::kernel("begin with RADIUS"))?;
         let again = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let server = match &former {
@@ -135,7 +146,7 @@ impl Prepared {
         let serving = Serving {
             server,
             path,
-            negotiator: Negotiator { control, socket, radius },
+            negotiator: Negotiator { control, socket, radius, kept: Kept::at(file) },
             stop,
             ask,
             wakeup,
@@ -147,6 +158,7 @@ impl Prepared {
             serving,
             name: has_name.then_some(start.name),
             has_former: former.is_some(),
+            kept,
             own,
             workers,
             _lock: lock,
@@ -169,10 +181,14 @@ impl Prepared {
     ///
     /// See [`Error`]. The former process goes on with the sessions; where it cannot any more, subscribers were notified.
     pub fn begin(mut self, report: Report<'_>) -> Result<(Serving, Restored), Error> {
-        if !self.has_former {
-            return Ok((self.serving, Restored::default()));
-        }
         let control = Arc::clone(&self.serving.negotiator.control);
+        if !self.has_former {
+            let snapshot = Snapshot::of(std::mem::take(&mut self.kept));
+            let restored = control.step(|machine, step| machine.restore(step, snapshot, Duration::ZERO));
+            let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
+            self.serving.negotiator.act(report, |_, _| ());
+            return Ok((self.serving, restored));
+        }
         let sockets = self.serving.sockets.clone();
         let began = Instant::now();
         let former = match Predecessor::ask(&sockets, &control.parent) {

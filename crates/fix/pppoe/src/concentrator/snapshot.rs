@@ -2,7 +2,8 @@
 //!
 //! Sessions that are still being set up are not taken over: their hosts get a PADT from the next process and begin again. So
 //! do those with which it cannot go on ([`Ended::NotRestored`]), and each is accounted for by its last record. Keys of cookies are not
-//! handed over: who has an offer of the earlier process asks again.
+//! handed over: who has an offer of the earlier process asks again. Sessions can be [saved](Concentrator::saved) one by one, too, so
+//! that they are there when a process is killed.
 //!
 //! The data path of the earlier process may go on until the next one has everything: what it has counted at its end
 //! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]). Where the next one is
@@ -30,9 +31,6 @@ use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
 
-/// Raised with every change of what is in a snapshot.
-const VERSION: u32 = 2;
-
 /// The sessions of a concentrator at one moment. It has users, addresses and magic numbers, but no passwords and no keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -42,6 +40,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Raised with every change of what is in a session that is saved.
+    pub const FORM: u32 = 2;
+
+    /// Of sessions that were saved one by one, in this form.
+    pub const fn of(sessions: Vec<Saved>) -> Snapshot {
+        Snapshot { version: Snapshot::FORM, sessions, unfinished: Vec::new() }
+    }
+
     /// Sessions that can be continued.
     pub fn len(&self) -> usize {
         self.sessions.len()
@@ -49,6 +55,10 @@ impl Snapshot {
 
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+
+    pub fn into_sessions(self) -> Vec<Saved> {
+        self.sessions
     }
 }
 
@@ -69,8 +79,9 @@ struct SessionKey {
     number: u16,
 }
 
+/// An open session at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Saved {
+pub struct Saved {
     #[serde(rename = "whose")]
     key: SessionKey,
     line: Option<(Vec<u8>, Vec<u8>)>,
@@ -108,6 +119,21 @@ impl SessionKey {
 }
 
 impl Saved {
+    /// Its name in accounting.
+    pub const fn accounting(&self) -> u64 {
+        self.accounting
+    }
+
+    /// So much time has passed since.
+    pub fn elapse(&mut self, time: Duration) {
+        self.uptime = self.uptime.saturating_add(time);
+    }
+
+    /// What it has transferred since it opened.
+    pub fn set_traffic(&mut self, traffic: Traffic) {
+        self.traffic = traffic;
+    }
+
     fn identity(&self, id: Id, place: Place) -> Identity {
         Identity {
             user: self.user.as_deref().map(Arc::from),
@@ -122,32 +148,38 @@ impl Concentrator {
     /// The sessions as they are. The process that has them goes on with them until it ends; it must not send anything for
     /// them once another one has them.
     pub fn snapshot(&self, step: &mut Step<'_>) -> Snapshot {
-        let mut snapshot = Snapshot { version: VERSION, sessions: Vec::new(), unfinished: Vec::new() };
+        let mut snapshot = Snapshot { version: Snapshot::FORM, sessions: Vec::new(), unfinished: Vec::new() };
         for entry in self.table.entries() {
-            match entry.session.handover().filter(|_| entry.closing.is_none()) {
-                Some(ppp) => snapshot.sessions.push(Saved {
-                    key: SessionKey::of(entry),
-                    line: entry
-                        .identity
-                        .line
-                        .as_deref()
-                        .map(|line| (line.circuit.clone(), line.remote.clone())),
-                    user: entry.identity.user.as_deref().map(<[u8]>::to_vec),
-                    max_payload: entry.max_payload,
-                    uptime: entry.uptime(step.now).unwrap_or_default(),
-                    local: self.config.local,
-                    address: entry.lease.address,
-                    prefixes: entry.lease.prefixes,
-                    identifiers: entry.lease.identifiers,
-                    accounting: entry.identity.accounting,
-                    granted: entry.granted.as_deref().cloned(),
-                    traffic: entry.traffic(step),
-                    ppp,
-                }),
+            match self.saved_entry(entry, step) {
+                Some(saved) => snapshot.sessions.push(saved),
                 None => snapshot.unfinished.push(SessionKey::of(entry)),
             }
         }
         snapshot
+    }
+
+    /// A session as it is; `None`: there is none, or it is not open.
+    pub fn saved(&self, step: &mut Step<'_>, id: Id) -> Option<Saved> {
+        self.saved_entry(self.table.get(self.table.of_id(id)?)?, step)
+    }
+
+    fn saved_entry(&self, entry: &Entry, step: &mut Step<'_>) -> Option<Saved> {
+        let ppp = entry.session.handover().filter(|_| entry.closing.is_none())?;
+        Some(Saved {
+            key: SessionKey::of(entry),
+            line: entry.identity.line.as_deref().map(|line| (line.circuit.clone(), line.remote.clone())),
+            user: entry.identity.user.as_deref().map(<[u8]>::to_vec),
+            max_payload: entry.max_payload,
+            uptime: entry.uptime(step.now).unwrap_or_default(),
+            local: self.config.local,
+            address: entry.lease.address,
+            prefixes: entry.lease.prefixes,
+            identifiers: entry.lease.identifiers,
+            accounting: entry.identity.accounting,
+            granted: entry.granted.as_deref().cloned(),
+            traffic: entry.traffic(step),
+            ppp,
+        })
     }
 
     /// What each session of a [snapshot](Concentrator::snapshot) has transferred now, by its name in accounting.
@@ -197,11 +229,12 @@ impl Concentrator {
         snapshot: Snapshot,
         elapsed: Duration,
     ) -> Result<Restored, Invalid> {
-        if snapshot.version != VERSION {
+        if snapshot.version != Snapshot::FORM {
             return Err(Invalid(format!(
-                "the sessions were written by another version of the program (form {}, expected {VERSION}): their hosts \
+                "the sessions were written by another version of the program (form {}, expected {}): their hosts \
                  connect again",
-                snapshot.version
+                snapshot.version,
+                Snapshot::FORM
             )));
         }
         let mut restored = Restored::default();
