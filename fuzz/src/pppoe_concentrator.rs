@@ -25,7 +25,7 @@ use std::time::Duration;
 
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
 const HOSTS: usize = 8;
-const CAPS: Caps = Caps { sessions: 6, half_open: 5, place: 5, place_half_open: 4, station: 3 };
+const CAPS: Caps = Caps { sessions: 6, half_open: 5, place: 5, place_half_open: 4, station: 3, line: 2 };
 const ADDRESSES: u32 = 3;
 const SECRETS: &str = "u0 * p *\nu1 * p 10.0.0.9\nu2 * p -\n* * p *\n";
 

@@ -117,6 +117,12 @@ pub struct ServeArguments {
     /// Sessions of a MAC address at the same time, on one line.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     sessions_per_mac: u32,
+    /// Sessions of a line that access nodes name (circuit and remote id) at the same time [default: any number].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sessions_per_circuit: Option<u32>,
+    /// Sessions of a stack of VLAN tags at the same time.
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_000))]
+    sessions_per_vlan: u32,
     /// Sessions of a user at the same time, where the secrets say nothing else.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     sessions_per_user: u32,
@@ -335,6 +341,8 @@ impl ServeArguments {
         config.rates = BitRates { download: self.download, upload: self.upload };
         config.caps.sessions = self.max_sessions;
         config.caps.station = self.sessions_per_mac;
+        config.caps.line = self.sessions_per_circuit.unwrap_or(u32::MAX);
+        config.caps.place = self.sessions_per_vlan;
         config.sessions_per_user = self.sessions_per_user;
         config.same_user = match self.same_user {
             OneMore::Replace => SameUser::Replace,

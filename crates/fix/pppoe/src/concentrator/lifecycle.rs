@@ -38,10 +38,10 @@ impl Concentrator {
             let text = "the concentrator takes no more sessions for the time being";
             self.refuse(step, request, Kind::AcSystem, text);
         } else {
-            while let Some(slot) = self.table.surplus(&request.place, request.host) {
+            while let Some(slot) = self.table.surplus(request) {
                 self.give_way(step, slot);
             }
-            match self.table.number(step.now, &request.place, request.host, step.random) {
+            match self.table.number(step.now, request, step.random) {
                 Ok(number) => self.confirm(step, request, number, cookie),
                 Err(full) => {
                     self.refuse(step, request, Kind::AcSystem, &full.to_string());

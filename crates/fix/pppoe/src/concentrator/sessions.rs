@@ -9,6 +9,7 @@ use super::authority::Granted;
 use super::network::{Network, Prefixes};
 use super::numbers::{self, Numbers};
 use super::rates::BitRates;
+use crate::discovery::concentrator::Request;
 use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Session;
@@ -61,12 +62,20 @@ pub struct Caps {
     pub place_half_open: u32,
     /// Of one MAC address at one place.
     pub station: u32,
+    /// Of one line that access nodes name.
+    pub line: u32,
 }
 
 impl Caps {
     /// Room for 65,536 subscribers, in one VLAN or each in its own.
-    pub const DEFAULT: Caps =
-        Caps { sessions: 1 << 16, half_open: 1 << 14, place: 65_000, place_half_open: 1 << 11, station: 8 };
+    pub const DEFAULT: Caps = Caps {
+        sessions: 1 << 16,
+        half_open: 1 << 14,
+        place: 65_000,
+        place_half_open: 1 << 11,
+        station: 8,
+        line: u32::MAX,
+    };
 }
 
 /// Why there is no room for another session.
@@ -82,6 +91,8 @@ pub enum Full {
     PlaceHalfOpen(u32),
     #[error("this station has {} already; end one, or wait until a dead one is noticed", sessions(*.0))]
     Station(u32),
+    #[error("this line has {} already; end one, or wait until a dead one is noticed", sessions(*.0))]
+    Line(u32),
 }
 
 pub(super) fn sessions(count: u32) -> String {
@@ -269,6 +280,7 @@ pub(super) struct Table {
     serial: u32,
     by_number: HashMap<(Place, u16), u32>,
     by_station: Index<(Place, MacAddress)>,
+    by_line: Index<Arc<Line>>,
     by_user: Index<Arc<[u8]>>,
     by_address: HashMap<Ipv4Addr, u32>,
     places: HashMap<Place, Count>,
@@ -289,6 +301,7 @@ impl Table {
             serial: 0,
             by_number: HashMap::new(),
             by_station: Index(BTreeSet::new()),
+            by_line: Index(BTreeSet::new()),
             by_user: Index(BTreeSet::new()),
             by_address: HashMap::new(),
             places: HashMap::new(),
@@ -308,30 +321,32 @@ impl Table {
         self.half_open
     }
 
-    /// Draws a number for another half-open session of a station, if there is room for one.
+    /// Draws a number for another half-open session, if there is room for one.
     pub(super) fn number(
         &mut self,
         now: Time,
-        place: &Place,
-        station: MacAddress,
+        request: &Request,
         random: &mut dyn Random,
     ) -> Result<u16, Full> {
-        self.room(place, station)?;
-        let Table { numbers, by_number, .. } = self;
+        self.room(request)?;
+        let (Table { numbers, by_number, .. }, place) = (self, request.place);
         numbers
-            .draw(now, place, random, |number| by_number.contains_key(&(*place, number)))
+            .draw(now, &place, random, |number| by_number.contains_key(&(place, number)))
             .ok_or(Full::Place(numbers::ALL))
     }
 
-    /// Whether there is room for another half-open session of a station.
-    fn room(&self, place: &Place, station: MacAddress) -> Result<(), Full> {
-        let caps = self.caps;
+    /// Whether there is room for another half-open session.
+    fn room(&self, request: &Request) -> Result<(), Full> {
+        let (caps, place) = (self.caps, request.place);
         let (sessions, half_open) =
-            self.places.get(place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
-        let of_station = self.by_station.count(&(*place, station), caps.station);
+            self.places.get(&place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
+        let of_station = self.by_station.count(&(place, request.host), caps.station);
+        let line = request.line.clone().filter(|_| caps.line < u32::MAX).map(Arc::new);
+        let of_line = line.map_or(0, |line| self.by_line.count(&line, caps.line));
         let all = self.len() as u32;
         match () {
             () if of_station >= caps.station => Err(Full::Station(of_station)),
+            () if of_line >= caps.line => Err(Full::Line(of_line)),
             () if sessions >= caps.place.min(numbers::ALL) => Err(Full::Place(sessions)),
             () if half_open >= caps.place_half_open => Err(Full::PlaceHalfOpen(half_open)),
             () if all >= caps.sessions => Err(Full::Sessions(all)),
@@ -340,13 +355,13 @@ impl Table {
         }
     }
 
-    /// The silent session that has to go before another one of this station has room; `None`: there is room, or none goes. Where a place is
+    /// The silent session that has to go before the one that is requested has room; `None`: there is room, or none goes. Where a place is
     /// full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
     /// nothing from the others; a host that has got its PADS speaks at once.
-    pub(super) fn surplus(&self, place: &Place, station: MacAddress) -> Option<u32> {
-        let of = match self.room(place, station).err()? {
-            Full::Station(_) => return None,
-            Full::Place(_) | Full::PlaceHalfOpen(_) => place,
+    pub(super) fn surplus(&self, request: &Request) -> Option<u32> {
+        let of = match self.room(request).err()? {
+            Full::Station(_) | Full::Line(_) => return None,
+            Full::Place(_) | Full::PlaceHalfOpen(_) => &request.place,
             Full::Sessions(_) | Full::HalfOpen(_) => &self.silent.last()?.1,
         };
         self.places.get(of)?.silent.first().map(|id| id.slot())
@@ -386,6 +401,7 @@ impl Table {
         let id = entry.identity.id;
         self.by_number.insert((place, number), slot);
         self.by_station.0.insert(((place, station), entry.identity.id));
+        self.by_line.0.extend(entry.identity.line.clone().map(|line| (line, id)));
         let here = self.places.entry(place).or_default();
         here.sessions += 1;
         here.half_open += 1;
@@ -421,6 +437,9 @@ impl Table {
         self.free.push(slot);
         self.by_number.remove(&(entry.identity.place, entry.identity.number));
         self.by_station.0.remove(&((entry.identity.place, entry.identity.station), entry.identity.id));
+        if let Some(line) = &entry.identity.line {
+            self.by_line.0.remove(&(line.clone(), entry.identity.id));
+        }
         if let Some(user) = &entry.identity.user {
             self.by_user.0.remove(&(user.clone(), entry.identity.id));
         }
@@ -554,6 +573,7 @@ impl Table {
         assert_eq!(self.half_open as usize, having(|entry| entry.is_half_open));
         assert_eq!(self.by_address.len(), having(|entry| entry.lease.address.is_some()));
         assert_eq!(self.by_user.0.len(), having(|entry| entry.identity.user.is_some()));
+        assert_eq!(self.by_line.0.len(), having(|entry| entry.identity.line.is_some()));
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
         let silent: BTreeSet<(usize, Place)> = self

@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
 const LONGEST_ID: usize = 63;
 
 /// Line identification of an access node, each at most 63 bytes; empty where it is not known. Shown, it is escaped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
     /// Agent circuit id: access node, slot, port, VLAN.
     pub circuit: Vec<u8>,

@@ -81,7 +81,8 @@ fn handshake(world: &mut World, place: Place, source: u32, then: Then) -> bool {
 #[test]
 fn a_flood_of_padr_fills_only_its_share() {
     let mut config = unlimited();
-    config.caps = Caps { sessions: 1000, half_open: 60, place: 1000, place_half_open: 40, station: 3 };
+    config.caps =
+        Caps { sessions: 1000, half_open: 60, place: 1000, place_half_open: 40, station: 3, line: u32::MAX };
     let mut world = World::new(config, secrets("alice * wonder *\n"), 1);
     let flood = |world: &mut World, place: Place, sources: &mut dyn Iterator<Item = u32>| {
         sources.filter(|source| handshake(world, place, *source, Then::Speaks)).count()

@@ -287,6 +287,30 @@ fn a_line_is_known_by_its_identification() {
     assert_eq!(listed.identity.line.as_ref().unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
 }
 
+/// However many MAC addresses are behind it.
+#[test]
+fn a_line_has_as_many_sessions_as_it_may() {
+    let mut config = config();
+    config.caps.line = 2;
+    let mut world = World::new(config, secrets(USERS), 1);
+    let ask = |world: &mut World, number, line: &[u8]| {
+        let padr = world.padr(place(1, 1), mac(number)).tag(TagType::VENDOR_SPECIFIC, line);
+        world.ask(place(1, 1), mac(number), &Sent::discovery(padr.finish().unwrap()));
+        world.concentrator.len()
+    };
+    let [one, other] = [b"\x00\x00\x0d\xe9\x01\x01a", b"\x00\x00\x0d\xe9\x01\x01b"];
+    assert_eq!([1, 2, 3].map(|number| ask(&mut world, number, one)), [1, 2, 2]);
+    assert!(
+        world.notices.iter().any(|notice| notice.contains("this line has 2 sessions")),
+        "{:?}",
+        world.notices
+    );
+    assert_eq!(ask(&mut world, 4, other), 3);
+    world.run(seconds(100));
+    assert_eq!(ask(&mut world, 5, one), 1);
+    world.check();
+}
+
 #[test]
 fn strays_of_the_data_path_are_told_at_a_rate() {
     let mut world = world(&[("alice", "wonder")]);
