@@ -1,6 +1,7 @@
 //! What is brought up and taken down: kinds, and the instances of each by their names.
 
 use crate::state::{StateDir, StateError};
+use format::quoted;
 use kernel::netns::NetNs;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -107,6 +108,16 @@ impl Kind {
     /// What goes with its process.
     pub(crate) const fn part(self) -> &'static str {
         if matches!(self, Kind::Fastpath) { "its program" } else { "its interface" }
+    }
+
+    /// What becomes of what a process left that was killed.
+    pub(crate) fn left(self, name: &str) -> String {
+        match self {
+            Kind::Concentrator => {
+                format!("the next `rxlane pppoe serve {}` goes on with its sessions", quoted(name))
+            }
+            _ => "what it left is removed".to_owned(),
+        }
     }
 
     /// How one comes to hold a name whose interface is free.

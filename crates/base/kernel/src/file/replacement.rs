@@ -27,10 +27,14 @@ const ENDING: &str = ".part";
 
 impl Replacement {
     /// Begins to replace the file at `path`, or the one that a symbolic link there leads to. The new file has the permissions
-    /// of the old one, or `mode` where there is none. Error: the folder cannot be written to.
+    /// of the old one, or `mode` where there is none. Errors: the folder cannot be written to; what stands there is no regular file.
     pub fn create(path: &Path, mode: u32) -> io::Result<Replacement> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let old = fs::metadata(&path).ok();
+        if old.as_ref().is_some_and(|old| !old.is_file()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
         remove_left(&path, name);
         let mut own = name.to_owned();
         own.push(format!(".{}{ENDING}", std::process::id()));
@@ -39,7 +43,7 @@ impl Replacement {
         // Where there are no locks, nothing is removed that may be somebody's.
         let _ = file.try_lock();
         let replacement = Replacement { path, temporary: Some(temporary), file };
-        if let Ok(old) = fs::metadata(&replacement.path) {
+        if let Some(old) = old {
             replacement.file.set_permissions(old.permissions())?;
         }
         Ok(replacement)

@@ -39,7 +39,7 @@ fn the_next_one_goes_on_with_the_sessions() {
     let serving = line.serve(&options);
     serving.hear("2 sessions of a process that was killed, 0 disconnected", 1);
     for (before, after) in before.iter().zip(["alice", "bob"].map(of)) {
-        for field in ["session_id", "mac", "peer", "prefix"] {
+        for field in ["id", "session_id", "mac", "peer", "prefix"] {
             assert_eq!(before[field], after[field], "{after:#} {before:#}");
         }
         assert!(octets(&after) >= octets(before), "{after:#} {before:#}");
@@ -66,6 +66,20 @@ fn the_next_one_goes_on_with_the_sessions() {
             .expect("a folder")
             .all(|entry| { !entry.expect("an entry").path().to_string_lossy().ends_with(".sessions") })
     );
+}
+
+#[test]
+fn a_session_of_a_line_that_is_not_served_any_more_ends() {
+    let Some(line) = Line::new() else { return };
+    line.serve(&["--vlan", "any"]).killed();
+    let serving = line.serve(&["--vlan", "any"]);
+    let client = line.connect("alice", &["--vlan", "100.200"]);
+    serving.killed();
+    let serving = line.serve(&["--vlan", "none"]);
+    serving.hear("0 sessions of a process that was killed, 1 disconnected", 1);
+    serving.hear("its VLANs are not served any more", 1);
+    client.hear("closed: ", 1);
+    line.wait_for_sessions(0);
 }
 
 #[test]

@@ -13,12 +13,14 @@
 use kernel::file::{Regular, Replacement};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::{Saved, Snapshot};
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, remove_file};
+use std::fs::{File, Permissions, remove_file, symlink_metadata};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How often it is written what sessions have transferred: what a kill takes away from their accounts, at most.
 const COUNTING: Duration = Duration::from_secs(10);
@@ -32,7 +34,7 @@ const ROOM: usize = 4 << 20;
 enum Line<S> {
     /// The first: [`Snapshot::FORM`].
     Form(u32),
-    /// Milliseconds of Unix time, and a session as it was then.
+    /// Milliseconds since the machine was started, and a session as it was then.
     Open(u64, S),
     /// One that has ended, by its name in accounting.
     Ended(u64),
@@ -86,17 +88,17 @@ impl Kept {
     /// # Errors
     ///
     /// It cannot be read, or is none of this version of the program.
-    pub(super) fn read(path: &Path) -> io::Result<Vec<Saved>> {
-        let text = match Regular::open(path).and_then(|file| file.read(LONGEST)) {
+    pub(super) fn read(&self) -> io::Result<Vec<Saved>> {
+        let text = match Regular::open(&self.path).and_then(|file| file.read(LONGEST)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             read => read?,
         };
-        sessions(&text, unix_time()).map_err(|why| io::Error::new(ErrorKind::InvalidData, why))
+        sessions(&text, since_boot()).map_err(|why| io::Error::new(ErrorKind::InvalidData, why))
     }
 
     /// A session opened or changed.
     pub(super) fn opened(&mut self, session: &Saved) {
-        Line::Open(unix_time(), session).write(&mut self.lines);
+        Line::Open(since_boot(), session).write(&mut self.lines);
     }
 
     /// One is over, by its name in accounting.
@@ -112,6 +114,10 @@ impl Kept {
 
     /// All sessions have transferred so much.
     pub(super) fn count(&mut self, all: Vec<(u64, Traffic)>) {
+        // Else it is time to write the file anew.
+        if self.file.is_none() {
+            return;
+        }
         self.counted = Some(Instant::now());
         let Kept { transferred, .. } = self;
         let changed: Vec<(u64, Traffic)> = all
@@ -147,18 +153,22 @@ impl Kept {
         self.reported(error)
     }
 
-    /// An error that is to be reported: one, until the file can be written again.
+    /// An error that is to be reported: one, until the file can be written again. What it says is not true any more: it goes, and makes
+    /// room.
     fn reported(&mut self, error: io::Error) -> Option<io::Error> {
+        self.remove();
         (!std::mem::replace(&mut self.is_reported, true)).then_some(error)
     }
 
     fn replace(&mut self, sessions: &[Saved]) -> io::Result<()> {
         (self.file, self.counted) = (None, Some(Instant::now()));
         self.lines.clear();
-        let (mut text, now) = (Vec::new(), unix_time());
+        let (mut text, now) = (Vec::new(), since_boot());
         Line::<()>::Form(Snapshot::FORM).write(&mut text);
         sessions.iter().for_each(|session| Line::Open(now, session).write(&mut text));
         let mut replacement = Replacement::create(&self.path, 0o600)?;
+        // Whoever may read the former one: it is none of this program then.
+        replacement.file().set_permissions(Permissions::from_mode(0o600))?;
         replacement.file().write_all(&text)?;
         let file = replacement.file().try_clone()?;
         replacement.commit()?;
@@ -170,14 +180,16 @@ impl Kept {
     /// There is nothing to go on with.
     pub(super) fn remove(&self) {
         // One that stays is that of sessions which do not answer any more, and end with their next echo.
-        let _ = remove_file(&self.path);
+        if symlink_metadata(&self.path).is_ok_and(|found| found.is_file()) {
+            let _ = remove_file(&self.path);
+        }
     }
 }
 
-/// Milliseconds of Unix time.
-fn unix_time() -> u64 {
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// Milliseconds, by a clock that nobody sets.
+fn since_boot() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    u64::try_from(now.tv_sec * 1000 + now.tv_nsec / 1_000_000).unwrap_or_default()
 }
 
 /// The sessions of a file, as they would be at this time.
@@ -218,6 +230,7 @@ fn sessions(text: &[u8], now: u64) -> Result<Vec<Saved>, String> {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use std::fs;
 
     fn open(at: u64, accounting: u64) -> Value {
         let identifiers: [u64; 2] = [1, accounting];
@@ -257,6 +270,37 @@ mod tests {
             .map(|one| [&one["accounting"], &one["uptime"]["secs"], &one["traffic"]["received_octets"]])
             .collect();
         assert_eq!(json!(facts), json!([[7, 9, 99], [9, 6, 0]]));
+    }
+
+    /// What can no longer be kept true goes, and is there again as soon as it can be.
+    #[test]
+    fn a_file_that_cannot_be_written_is_written_anew_later() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.sessions");
+        let mut kept = Kept::at(path.clone());
+        assert!(kept.is_outgrown() && kept.renew(&[]).is_none() && !kept.is_outgrown());
+        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        // As on a full disk.
+        kept.file = Some(File::options().write(true).open("/dev/full").expect("a device"));
+        kept.ended(7);
+        assert!(kept.flush().is_some() && !path.exists() && !kept.is_outgrown());
+        kept.counted = None;
+        kept.count(vec![(7, Traffic::default())]);
+        assert!(kept.is_outgrown() && kept.renew(&[]).is_none() && path.exists());
+        kept.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_but_a_regular_file_is_read_or_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.sessions");
+        let socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let mut kept = Kept::at(path.clone());
+        assert!(kept.read().is_err() && kept.renew(&[]).is_some() && kept.renew(&[]).is_none());
+        kept.remove();
+        assert!(path.exists());
+        drop(socket);
     }
 
     #[test]

@@ -89,12 +89,8 @@ impl Prepared {
         let mtu = interface_mtu(&start, &parent)?;
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
-        let file = record::path(sockets.state(), &sockets.named(&start.parent), ".sessions");
-        let kept = if former.is_none() { Kept::read(&file) } else { Ok(Vec::new()) };
-        let kept = kept.unwrap_or_else(|error| {
-            report(&Event::Forgotten(error));
-            Vec::new()
-        });
+        let kept = Kept::at(record::path(sockets.state(), &sockets.named(&start.parent), ".sessions"));
+        let sessions = if former.is_none() { sessions_of(&kept, report) } else { Vec::new() };
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let config = data_path(&start, mtu, has_name);
         memory::expect(
@@ -136,7 +132,7 @@ impl Prepared {
             local,
         });
         let begin =
-            |servers| Radius::start(servers, Arc::clone(&control), former.is_none() && kept.is_empty());
+            |servers| Radius::start(servers, Arc::clone(&control), former.is_none() && sessions.is_empty());
         let radius = start.radius.map(begin).transpose().map_err(Error::kernel("begin with RADIUS"))?;
         let again = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let server = match &former {
@@ -146,7 +142,7 @@ impl Prepared {
         let serving = Serving {
             server,
             path,
-            negotiator: Negotiator { control, socket, radius, kept: Kept::at(file) },
+            negotiator: Negotiator { control, socket, radius, kept },
             stop,
             ask,
             wakeup,
@@ -158,7 +154,7 @@ impl Prepared {
             serving,
             name: has_name.then_some(start.name),
             has_former: former.is_some(),
-            kept,
+            kept: sessions,
             own,
             workers,
             _lock: lock,
@@ -183,11 +179,8 @@ impl Prepared {
     pub fn begin(mut self, report: Report<'_>) -> Result<(Serving, Restored), Error> {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
-            let snapshot = Snapshot::of(std::mem::take(&mut self.kept));
-            let restored = control.step(|machine, step| machine.restore(step, snapshot, Duration::ZERO));
-            let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
-            self.serving.negotiator.act(report, |_, _| ());
-            return Ok((self.serving, restored));
+            let sessions = std::mem::take(&mut self.kept);
+            return go_on(self.serving, sessions, report);
         }
         let sockets = self.serving.sockets.clone();
         let began = Instant::now();
@@ -201,7 +194,8 @@ impl Prepared {
         let listens = self.serving.negotiator.socket.set_local(self.own);
         listens.map_err(Error::kernel("receive frames of the lines"))?;
         let Some((mut predecessor, snapshot)) = former else {
-            return self.take_place(report).map(|serving| (serving, Restored::default()));
+            let sessions = sessions_of(&self.serving.negotiator.kept, report);
+            return self.take_place(report).and_then(|serving| go_on(serving, sessions, report));
         };
         let (restored, mut pending) = self.restore(&predecessor, snapshot, began, report)?;
         // What follows takes one descriptor more.
@@ -231,6 +225,8 @@ impl Prepared {
         report: Report<'_>,
     ) -> Result<(Restored, Vec<Action>), Error> {
         predecessor.is_waited_for();
+        let mut snapshot = snapshot;
+        snapshot.end_unserved(|vlans| self.serving.path.config().vlans.has(vlans));
         let control = &self.serving.negotiator.control;
         let restored = control.step(|machine, step| machine.restore(step, snapshot, began.elapsed()));
         let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
@@ -291,6 +287,29 @@ impl Prepared {
         let lacking = self.serving.negotiator.control.state().carried.route_again();
         unnamed.into_iter().chain(lacking.into_iter().map(Event::Uncarried)).collect()
     }
+}
+
+/// The sessions of a process that was killed; none where they cannot be read, which is reported.
+fn sessions_of(kept: &Kept, report: Report<'_>) -> Vec<Saved> {
+    kept.read().unwrap_or_else(|error| {
+        report(&Event::Forgotten(error));
+        Vec::new()
+    })
+}
+
+/// Goes on with the sessions of a process that was killed.
+fn go_on(
+    mut serving: Serving,
+    sessions: Vec<Saved>,
+    report: Report<'_>,
+) -> Result<(Serving, Restored), Error> {
+    let mut snapshot = Snapshot::of(sessions);
+    snapshot.end_unserved(|vlans| serving.path.config().vlans.has(vlans));
+    let restored =
+        serving.negotiator.control.step(|machine, step| machine.restore(step, snapshot, Duration::ZERO));
+    let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
+    serving.negotiator.act(report, |_, _| ());
+    Ok((serving, restored))
 }
 
 const fn descriptors(workers: usize) -> u64 {

@@ -70,7 +70,7 @@ impl Concentrator {
         };
         let mut entry = Entry::new(session, identity, request.max_payload, step.now);
         entry.cookie = cookie;
-        let slot = self.table.put(entry);
+        let slot = self.table.put(entry, None);
         self.counters.confirmed += 1;
         self.drive(step, slot, |session, step, actions| session.start(step.now, step.random, actions));
     }

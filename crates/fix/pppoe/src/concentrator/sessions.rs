@@ -22,13 +22,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// A session of this process: no other one ever has the same. A later session has a greater one.
+/// A session: no other one has the same, and a later one has a greater one, also where another process goes on with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Id(u64);
 
 impl Id {
     const fn new(serial: u32, slot: u32) -> Id {
         Id((serial as u64) << 32 | slot as u64)
+    }
+
+    const fn serial(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     /// Its place in the table, which another session may have after this one.
@@ -391,11 +395,33 @@ impl Table {
         self.numbers.is_used_up(cookie)
     }
 
-    /// Puts a session in, half-open; its number is free.
-    pub(super) fn put(&mut self, mut entry: Entry) -> u32 {
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+    /// A name for a session that comes in: the one that it had in an earlier process, where its slot is free.
+    fn name(&mut self, earlier: Option<Id>) -> Id {
+        if let Some(id) = earlier
+            && self.claim(id.slot())
+        {
+            self.serial = self.serial.max(id.serial());
+            return id;
+        }
         self.serial = self.serial.wrapping_add(1);
-        entry.identity.id = Id::new(self.serial, slot);
+        Id::new(self.serial, self.free.pop().unwrap_or(self.slots.len() as u32))
+    }
+
+    /// Takes a slot, if it is free; those before it become free where there were none yet.
+    fn claim(&mut self, slot: u32) -> bool {
+        let fresh = self.slots.len() as u32..slot.saturating_add(1).min(self.caps.sessions);
+        self.free.extend(fresh.clone());
+        self.slots.extend(fresh.map(|_| None));
+        // Sessions come in the order of their slots: it is the last one.
+        let at = self.free.iter().rposition(|free| *free == slot);
+        at.map(|at| self.free.swap_remove(at)).is_some()
+    }
+
+    /// Puts a session in, half-open; its number is free. `earlier`: its name in an earlier process.
+    pub(super) fn put(&mut self, mut entry: Entry, earlier: Option<Id>) -> u32 {
+        let name = self.name(earlier);
+        let slot = name.slot();
+        entry.identity.id = name;
         entry.is_half_open = true;
         let (place, station, number) = (entry.identity.place, entry.identity.station, entry.identity.number);
         let id = entry.identity.id;

@@ -44,7 +44,8 @@ impl Snapshot {
     pub const FORM: u32 = 2;
 
     /// Of sessions that were saved one by one, in this form.
-    pub const fn of(sessions: Vec<Saved>) -> Snapshot {
+    pub fn of(mut sessions: Vec<Saved>) -> Snapshot {
+        sessions.sort_by_key(|saved| saved.id.map(Id::slot));
         Snapshot { version: Snapshot::FORM, sessions, unfinished: Vec::new() }
     }
 
@@ -55,6 +56,13 @@ impl Snapshot {
 
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+
+    /// Sessions in whose VLANs nobody is served any more end instead of going on.
+    pub fn end_unserved(&mut self, is_served: impl Fn(Vlans) -> bool) {
+        for saved in &mut self.sessions {
+            saved.is_unserved = saved.key.place().is_none_or(|place| !is_served(place.vlans));
+        }
     }
 
     pub fn into_sessions(self) -> Vec<Saved> {
@@ -82,6 +90,11 @@ struct SessionKey {
 /// An open session at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
+    #[serde(default)]
+    id: Option<Id>,
+    /// Whether its lines are not served any more.
+    #[serde(skip)]
+    is_unserved: bool,
     #[serde(rename = "whose")]
     key: SessionKey,
     line: Option<(Vec<u8>, Vec<u8>)>,
@@ -166,6 +179,8 @@ impl Concentrator {
     fn saved_entry(&self, entry: &Entry, step: &mut Step<'_>) -> Option<Saved> {
         let ppp = entry.session.handover().filter(|_| entry.closing.is_none())?;
         Some(Saved {
+            id: Some(entry.identity.id),
+            is_unserved: false,
             key: SessionKey::of(entry),
             line: entry.identity.line.as_deref().map(|line| (line.circuit.clone(), line.remote.clone())),
             user: entry.identity.user.as_deref().map(<[u8]>::to_vec),
@@ -268,6 +283,9 @@ impl Concentrator {
         if !is_session(number) || self.table.of_number(&place, number).is_some() || station.is_multicast() {
             return Err("the session number is not free".to_owned());
         }
+        if saved.is_unserved {
+            return Err("its VLANs are not served any more".to_owned());
+        }
         if self.table.len() as u32 >= self.config.caps.sessions {
             return Err("there is no room for as many sessions as there were".to_owned());
         }
@@ -290,7 +308,8 @@ impl Concentrator {
         let session = session.ok_or("the PPP state that was handed over makes no sense")?;
         let lease = self.lease_again(user, profile, saved)?;
         let identity = Identity { user: None, ..saved.identity(self.table.no_slot(), place) };
-        let mut entry = Entry::new(session, identity, saved.max_payload, step.now);
+        let max_payload = saved.max_payload.min(self.config.discovery.max_payload);
+        let mut entry = Entry::new(session, identity, max_payload, step.now);
         entry.opened = Some(step.now);
         entry.earlier = saved.uptime;
         entry.granted = granted;
@@ -303,7 +322,7 @@ impl Concentrator {
         if entry.session.ipv6().is_some() && entry.has_networks() {
             entry.advertisements = Some(Advertisements::resumed(step.now, step.random));
         }
-        let slot = self.table.put(entry);
+        let slot = self.table.put(entry, saved.id);
         self.table.set_half_open(slot, false);
         if saved.user.is_some() {
             self.table.set_user(slot, Arc::from(user));
@@ -377,7 +396,8 @@ impl Concentrator {
         saved: Option<&Saved>,
         why: String,
     ) {
-        let id = self.table.no_slot();
+        let earlier = saved.and_then(|saved| saved.id).filter(|id| self.table.of_id(*id).is_none());
+        let id = earlier.unwrap_or_else(|| self.table.no_slot());
         let identity = saved.map_or_else(|| key.identity(id, place), |saved| saved.identity(id, place));
         let (station, number) = (identity.station, identity.number);
         let cause = Ended::NotRestored(why);
