@@ -165,14 +165,14 @@ fn outputs(bundle: &str) -> String {
 fn redacted(bundle: &str, with_hash_key: bool) -> String {
     let mut text = String::with_capacity(bundle.len());
     let mut former = "";
-    for line in bundle.lines() {
+    for (number, line) in bundle.lines().enumerate() {
         if with_hash_key && former.trim() == "RSS hash key:" {
             text.push_str(line);
         } else {
             text.push_str(&host::redact::line(line));
         }
         text.push('\n');
-        if former.is_empty() {
+        if number == 0 {
             text.push_str(NOTE);
         }
         former = line;

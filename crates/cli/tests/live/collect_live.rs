@@ -44,6 +44,7 @@ fn an_issue_has_nothing_of_what_is_private() {
     let issue = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{issue}");
     assert!(issue.contains("lan0") && issue.contains("\n# end\n"), "{issue}");
+    assert_eq!(issue.matches("# What this machine says").count(), 1, "{issue}");
     for secret in SECRETS {
         assert!(!issue.to_lowercase().contains(secret), "{secret} is in:\n{issue}");
     }

@@ -84,7 +84,7 @@ keep() {
         return 1
     fi
     kept=$(put "$output" | "$filter")
-    if [ -n "$kept" ]; then say "$kept"; fi
+    if [ -n "$kept" ]; then say "$kept"; else put '# nothing to tell'; fi
 }
 
 # ask_file PATH: the same for a file. One that is not there, or has nothing to say of this interface (speed and
