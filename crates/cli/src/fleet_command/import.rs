@@ -75,7 +75,8 @@ fn bundles(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(folder).with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !is_hidden && fs::metadata(entry.path()).is_ok_and(|file| file.is_file()) {
+        // A link that leads nowhere is one that cannot be read.
+        if !is_hidden && fs::metadata(entry.path()).map_or(true, |file| file.is_file()) {
             files.push(entry.path());
         }
     }
@@ -86,7 +87,20 @@ fn bundles(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     files.sort();
+    let mut machines = BTreeSet::new();
+    if let Some(second) = files.iter().map(|file| machine(file)).find(|name| !machines.insert(name.clone())) {
+        bail!(
+            "two files of {} are of the machine {second}: with .txt and without; rename one",
+            folder.display()
+        );
+    }
     Ok(files)
+}
+
+/// The machine whose bundle a file is.
+fn machine(bundle: &Path) -> String {
+    let name = bundle.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".txt").unwrap_or(&name).to_owned()
 }
 
 /// Makes the folder of the tables.
@@ -128,13 +142,11 @@ fn judge(bundles: &[PathBuf]) -> Vec<Judged> {
 }
 
 fn judge_one(bundle: &Path) -> Judged {
-    let name = bundle.file_name().unwrap_or_default().to_string_lossy();
-    let machine = name.strip_suffix(".txt").unwrap_or(&name).to_owned();
     let answer = source::texts(&[bundle.to_owned()]).and_then(|snapshot| {
         let report = doctor::diagnose(&Case::new(&snapshot, None, None)?.without_model());
         Ok((snapshot, report))
     });
-    Judged { machine, answer: answer.map_err(|error| format!("{error:#}")) }
+    Judged { machine: machine(bundle), answer: answer.map_err(|error| format!("{error:#}")) }
 }
 
 impl Summary {

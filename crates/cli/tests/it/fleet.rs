@@ -102,5 +102,7 @@ fn what_is_no_folder_of_bundles_is_refused() -> TestResult {
         said(&["bundles", "--parquet", "bundles/a.txt"])
             .contains("cannot make the folder of --parquet bundles/a.txt")
     );
+    fs::copy(folder.path().join("bundles/a.txt"), folder.path().join("bundles/a"))?;
+    assert!(said(&["bundles", "--parquet", "t"]).contains("are of the machine a: with .txt and without"));
     Ok(())
 }
