@@ -122,7 +122,7 @@ struct Unplaced<'f> {
 /// Frames whose flows are looked up together.
 struct Pending<'f> {
     frames: Vec<Unplaced<'f>>,
-    /// Of each of these frames, and room for that of the next: a dissection is written where it stays, not copied there.
+    /// Of each of these frames, and room for that of the next: a dissection is written in its place, not copied there.
     dissections: [Dissection; TOGETHER],
 }
 
@@ -132,7 +132,7 @@ impl Pending<'_> {
     }
 }
 
-/// Shapes, tags and sessions remembered beside their tables: a capture has a dozen shapes that matter.
+/// Shapes, tags and sessions remembered in front of their tables: a capture has a dozen shapes that matter.
 const RECENT: usize = 64;
 
 /// The counts of one worker.

@@ -110,8 +110,8 @@ impl Kind {
         if matches!(self, Kind::Fastpath) { "its program" } else { "its interface" }
     }
 
-    /// What becomes of what a process left that was killed.
-    pub(crate) fn left(self, name: &str) -> String {
+    /// What happens to the traces of a process that was killed.
+    pub(crate) fn aftermath(self, name: &str) -> String {
         match self {
             Kind::Concentrator => {
                 format!("the next `rxlane pppoe serve {}` goes on with its sessions", quoted(name))

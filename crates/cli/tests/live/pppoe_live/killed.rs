@@ -25,12 +25,12 @@ fn the_next_one_goes_on_with_the_sessions() {
     let [alice, bob] =
         [("alice", "ppp0"), ("bob", "ppp1")].map(|(user, name)| line.connect(user, &["--ifname", name]));
     line.ping(&line.near, GATEWAY, 1492);
-    let octets = |session: &Value| session["received_octets"].as_u64().expect("a number");
+    let received = |session: &Value| session["received_octets"].as_u64().expect("a number");
     wait_until("what they have transferred is written", || {
         let text = fs::read_to_string(kept(&line)).expect("a text");
         line.sessions()
             .iter()
-            .all(|session| text.contains(&format!("\"received_octets\":{},", octets(session))))
+            .all(|session| text.contains(&format!("\"received_octets\":{},", received(session))))
     });
     let of =
         |user: &str| line.sessions().into_iter().find(|session| session["user"] == user).expect("a session");
@@ -42,10 +42,10 @@ fn the_next_one_goes_on_with_the_sessions() {
         for field in ["id", "session_id", "mac", "peer", "prefix"] {
             assert_eq!(before[field], after[field], "{after:#} {before:#}");
         }
-        assert!(octets(&after) >= octets(before), "{after:#} {before:#}");
+        assert!(received(&after) >= received(before), "{after:#} {before:#}");
         assert!(after["uptime"].as_f64() >= before["uptime"].as_f64(), "{after:#} {before:#}");
     }
-    assert!(before.iter().map(octets).sum::<u64>() >= 3 * 1492, "{before:#?}");
+    assert!(before.iter().map(received).sum::<u64>() >= 3 * 1492, "{before:#?}");
     for name in ["ppp0", "ppp1"] {
         assert_eq!(line.status(name)["sessions"], 1);
     }

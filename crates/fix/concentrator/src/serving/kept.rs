@@ -179,7 +179,7 @@ impl Kept {
 
     /// There is nothing to go on with.
     pub(super) fn remove(&self) {
-        // One that stays is that of sessions which do not answer any more, and end with their next echo.
+        // One that cannot be removed is that of sessions which do not answer any more, and end with their next echo.
         if symlink_metadata(&self.path).is_ok_and(|found| found.is_file()) {
             let _ = remove_file(&self.path);
         }

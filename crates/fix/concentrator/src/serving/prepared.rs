@@ -225,11 +225,8 @@ impl Prepared {
         report: Report<'_>,
     ) -> Result<(Restored, Vec<Action>), Error> {
         predecessor.is_waited_for();
-        let mut snapshot = snapshot;
-        snapshot.end_unserved(|vlans| self.serving.path.config().vlans.has(vlans));
         let control = &self.serving.negotiator.control;
-        let restored = control.step(|machine, step| machine.restore(step, snapshot, began.elapsed()));
-        let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
+        let restored = restore(&self.serving, snapshot, began.elapsed())?;
         let (mut state, mut pending) = (control.state(), Vec::new());
         for (number, action) in std::mem::take(&mut state.pending).into_iter().enumerate() {
             match action {
@@ -303,13 +300,16 @@ fn go_on(
     sessions: Vec<Saved>,
     report: Report<'_>,
 ) -> Result<(Serving, Restored), Error> {
-    let mut snapshot = Snapshot::of(sessions);
-    snapshot.end_unserved(|vlans| serving.path.config().vlans.has(vlans));
-    let restored =
-        serving.negotiator.control.step(|machine, step| machine.restore(step, snapshot, Duration::ZERO));
-    let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
+    let restored = restore(&serving, Snapshot::of(sessions), Duration::ZERO)?;
     serving.negotiator.act(report, |_, _| ());
     Ok((serving, restored))
+}
+
+/// Has the machine go on with the sessions of another process. `elapsed`: time since then.
+fn restore(serving: &Serving, mut snapshot: Snapshot, elapsed: Duration) -> Result<Restored, Error> {
+    snapshot.end_unserved(|vlans| serving.path.config().vlans.has(vlans));
+    let restored = serving.negotiator.control.step(|machine, step| machine.restore(step, snapshot, elapsed));
+    restored.map_err(|error| Error::Options(error.to_string()))
 }
 
 const fn descriptors(workers: usize) -> u64 {
