@@ -19,8 +19,10 @@ fn files(guest: &Guest) -> String {
     // Where a package puts something, and no deeper: an emulated machine takes minutes for all of /usr.
     let folders = "/etc /run /usr/bin /usr/lib/systemd/system /usr/share/man/man1 /usr/share/doc /usr/share/lintian \
                    /usr/share/bash-completion /usr/share/zsh /usr/share/fish /var/lib/dpkg/info /var/lib/systemd";
-    let script =
-        format!("for f in {folders}; do [ ! -d $f ] || find $f -maxdepth 3 -name '*rxlane*'; done | sort");
+    // udev's note of the port through which the guest is commanded comes at its own time.
+    let script = format!(
+        "for f in {folders}; do [ ! -d $f ] || find $f -maxdepth 3 -name '*rxlane*' -not -path '/run/udev/*'; done | sort"
+    );
     guest.sh(&script).expect("a list")
 }
 
@@ -32,6 +34,8 @@ fn the_package_answers_steers_and_is_removed_without_a_trace() {
     let guest = lab.boot(&Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) }).expect("a guest");
     // Where this file is, a package with a manual has the index of all manuals made anew: an emulated machine takes minutes for that.
     guest.sh("rm -f /var/lib/man-db/auto-update").expect("no index of manuals");
+    // An image for containers forbids packages to stop services (policy-rc.d); nobody's router does.
+    guest.sh("rm -f /usr/sbin/policy-rc.d").expect("no policy");
     let before = files(&guest);
     let dpkg = |words: &str| {
         let argv: Vec<&str> = ["dpkg"].into_iter().chain(words.split(' ')).collect();
