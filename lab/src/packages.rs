@@ -2,6 +2,7 @@
 //! may lack.
 
 use crate::apt::Apt;
+use crate::bzimage;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fmt;
@@ -167,8 +168,8 @@ impl Cache {
         let modules = fs::read_dir(root.join("usr/lib/modules")).ok()?;
         let release = modules.flatten().find_map(|entry| entry.file_name().into_string().ok())?;
         // In the folder of its modules since Debian 13's backports of Linux 7.
-        let images = [format!("boot/vmlinuz-{release}"), format!("usr/lib/modules/{release}/vmlinuz")];
-        let image = images.iter().map(|path| root.join(path)).find(|image| image.is_file())?;
+        let image =
+            [root.join(BARE)].into_iter().chain(packed(&root, &release)).find(|image| image.is_file())?;
         Some(Kernel { release, image, root })
     }
 
@@ -209,7 +210,7 @@ impl Cache {
             })?;
             let depends = output(apt.command("apt-cache").args(["depends", &package]))?;
             let packages: Vec<String> = parts(&depends).chain([package]).collect();
-            self.unpack(&format!("linux-{series}"), &apt, &packages, |root| self.index_modules(root))?;
+            self.unpack(&format!("linux-{series}"), &apt, &packages, |root| self.complete(root))?;
         }
         self.kernel(series)
             .with_context(|| format!("the packages of kernel {series} have no image or no modules"))
@@ -253,12 +254,14 @@ impl Cache {
         fs::remove_dir_all(&downloads).with_context(|| format!("{}", downloads.display()))
     }
 
-    /// Writes `modules.dep` and its like, which Debian makes at installation.
-    fn index_modules(&self, root: &Path) -> Result<()> {
+    /// Writes the bare kernel, and `modules.dep` and its like, which Debian makes at installation.
+    fn complete(&self, root: &Path) -> Result<()> {
         let tools = self.tools().context("the tools are unpacked first")?;
         let modules = root.join("usr/lib/modules");
         let release =
             fs::read_dir(&modules)?.next().context("no modules in the kernel package")??.file_name();
+        let image = packed(root, &release.to_string_lossy()).into_iter().find(|image| image.is_file());
+        bzimage::unpack(&image.context("no kernel in its package")?, &root.join(BARE))?;
         output(
             Command::new(tools.join("usr/bin/kmod"))
                 .arg0("depmod")
@@ -269,6 +272,15 @@ impl Cache {
         )?;
         Ok(())
     }
+}
+
+/// The kernel as it is in memory, in the folder of a series.
+const BARE: &str = "vmlinux";
+
+/// Where packages have the kernel that a boot loader loads: in the folder of its modules since Debian 13's backports of Linux 7.
+fn packed(root: &Path, release: &str) -> [PathBuf; 2] {
+    [format!("boot/vmlinuz-{release}"), format!("usr/lib/modules/{release}/vmlinuz")]
+        .map(|path| root.join(path))
 }
 
 /// `dpkg -x` replaces links to folders by folders, so tar does it.
