@@ -52,7 +52,7 @@ fn ended(child: Child) -> Output {
 
 /// Runs a scenario for its report.
 fn report(words: &str) -> Value {
-    let report = ended(started(&format!("{words} --rounds 1 --seconds 0.2 --json"))).ends(0).json();
+    let report = ended(started(&format!("{words} --rounds 1 --seconds 0.1 --json"))).ends(0).json();
     assert_eq!((&report["schema"], &report["complete"]), (&SCHEMA.into(), &true.into()), "{report:#}");
     assert!(report["machine"]["kernel"].is_string() && report["machine"]["rxlane"].is_string(), "{report:#}");
     report
@@ -148,7 +148,7 @@ fn forwarding(pid: u32) -> PathBuf {
     })
 }
 
-const FORWARD: &str = "forward --rounds 1 --seconds 4 --level lines=two --level streams=one --level rps=off";
+const FORWARD: &str = "forward --rounds 1 --seconds 2 --level lines=two --level streams=one --level rps=off";
 
 #[test]
 fn a_stalled_interface_is_named_with_its_counters() {
@@ -294,7 +294,7 @@ fn a_cell_whose_interface_vanishes_in_one_round_fails_in_it_and_ends_in_1() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
     // Of two cells, since it is over where the only one fails at first.
     let mut child = started(
-        "pps --rounds 3 --seconds 1 --level senders=1,2 --level receivers=1 --level queues=1 --level gro=off",
+        "pps --rounds 3 --seconds 0.5 --level senders=1,2 --level receivers=1 --level queues=1 --level gro=off",
     );
     delete_under_load(&mut child);
     let output = child.wait_with_output().expect("its end");

@@ -179,7 +179,7 @@ fn no_text_panics() {
     let texts: Vec<String> = texts().into_iter().map(|(_, text)| text).collect();
     for text in &texts {
         // A long text takes long: not at every letter.
-        for (end, _) in text.char_indices().step_by(1 + text.len() / 100) {
+        for (end, _) in text.char_indices().step_by(1 + text.len() / 40) {
             read_all(&[&text[end..], &text[..end]]);
         }
     }
@@ -193,7 +193,7 @@ fn no_text_panics() {
         state ^= state << 17;
         (state % below.max(1) as u64) as usize
     };
-    for _ in 0..400 {
+    for _ in 0..150 {
         let mut text = String::new();
         for _ in 0..200 {
             let mut line: Vec<char> = lines[random(lines.len())].chars().collect();

@@ -42,12 +42,12 @@ struct Trial {
 
 /// A hold of 150 µs, longer than the 122 µs in which eight frames are delivered at most.
 const TRIAL: Trial =
-    Trial { seeds: 500, rule: Rule::Settled, hold: 150_000, held_up: 80_000, flows: 60, interrupts: false };
+    Trial { seeds: 150, rule: Rule::Settled, hold: 150_000, held_up: 80_000, flows: 60, interrupts: false };
 
 /// CPUs that are never held up and deliver eight frames in 42 µs at most, and a hold that is hardly longer: many
 /// frames come in while the last of their flow is counted and not delivered.
 const TIGHT: Trial =
-    Trial { seeds: 300, rule: Rule::Settled, hold: 45_000, held_up: 0, flows: 16, interrupts: false };
+    Trial { seeds: 150, rule: Rule::Settled, hold: 45_000, held_up: 0, flows: 16, interrupts: false };
 
 fn shape(seed: u64, trial: &Trial) -> Shape {
     Shape {
@@ -172,9 +172,9 @@ fn without_a_part_of_the_rule_flows_are_reordered() {
     assert!(ran.reordered == 0 && ran.too_many == 0 && ran.changes > 1000, "{ran:?}");
     for (what, trial) in [
         ("a hold since the last sent frame", Trial { rule: Rule::HeldSinceSending, ..TIGHT }),
-        ("no hold", Trial { seeds: 200, hold: 0, ..TRIAL }),
+        ("no hold", Trial { seeds: 80, hold: 0, ..TRIAL }),
         ("moves at once", Trial { seeds: 20, rule: Rule::AtOnce, ..TRIAL }),
-        ("interrupts that move", Trial { seeds: 200, interrupts: true, ..TRIAL }),
+        ("interrupts that move", Trial { seeds: 100, interrupts: true, ..TRIAL }),
     ] {
         let ran = run_all(trial);
         eprintln!("{what}: {ran:?}");

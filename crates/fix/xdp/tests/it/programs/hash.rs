@@ -58,7 +58,7 @@ fn chi_square(plan: fn(u32) -> FlowKey, flows: u32, settings: &Settings) -> f64 
 /// 12,000 keys and plans one had 850, which is still even enough for CPUs.
 #[test]
 fn flows_of_every_plan_spread_over_the_buckets_whatever_the_key() {
-    const KEYS: usize = 100;
+    const KEYS: usize = 40;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
     for symmetric in [0, 1] {
         for (name, plan) in PLANS {
@@ -74,7 +74,7 @@ fn flows_of_every_plan_spread_over_the_buckets_whatever_the_key() {
             println!(
                 "symmetric {symmetric}, {name}: median {median:.0}, worst {worst:.0}, {beyond} keys beyond 316"
             );
-            assert!(median < 275.0 && beyond <= 4 && worst < 1000.0, "{name}");
+            assert!(median < 275.0 && beyond <= 2 && worst < 1000.0, "{name}");
         }
     }
 }
