@@ -4,6 +4,7 @@ mod json;
 mod side_by_side;
 mod stack;
 
+use crate::arguments::device::driven_by;
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
 use format::wrapped;
@@ -11,7 +12,7 @@ use json::{answer_json, profiles_json};
 use nic::Profile;
 use nic::spread::{self, Answer, Traffic, Verdict};
 use nic::stacked::{KernelRules, Stack};
-use nic::{Citation, Claim, Key, Stage, Value, schema};
+use nic::{Citation, Claim, Key, LookupError, Stage, Value, schema};
 use rss::HashType;
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
@@ -26,7 +27,8 @@ can turn on; 2 for a name that is none."
 )]
 pub struct NicsArguments {
     /// A device (i210), its PCI id as lspci -nn prints it (8086:1533), a device in another mode
-    /// (i210+double-vlan), or a profile of your own (./my-nic.toml); several stand side by side. Without one, all are listed.
+    /// (i210+double-vlan), a driver (ixgbe) for all its devices, or a profile of your own (./my-nic.toml); several stand side by side.
+    /// Without one, all are listed.
     names: Vec<String>,
     /// Which devices would spread such traffic over their queues: words joined by commas out of vlan, qinq,
     /// a tag stack such as 8100.8100, pppoe, mpls, llc, ipv6, udp, options, extensions.
@@ -47,11 +49,21 @@ pub struct NicsArguments {
     json: bool,
 }
 
+/// The profile of that name, or those of the driver.
+fn named(name: &str) -> anyhow::Result<Vec<Profile>> {
+    match nic::lookup(name) {
+        Err(error @ LookupError::Unknown { .. }) => match driven_by(name)? {
+            none if none.is_empty() => Err(error.into()),
+            driven => Ok(driven),
+        },
+        other => Ok(vec![other?]),
+    }
+}
+
 impl NicsArguments {
     /// Runs the command. Negative: `--can` was asked, and no device would by default or in an available mode.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let named: Vec<Profile> =
-            self.names.iter().map(|name| nic::lookup(name)).collect::<Result<_, _>>()?;
+        let named = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?.concat();
         let profiles: Cow<[Profile]> =
             if named.is_empty() { Cow::Borrowed(nic::builtin()?) } else { Cow::Owned(named) };
         if let Some(asked) = &self.stack {

@@ -115,7 +115,8 @@ fn of_interface(name: &str) -> anyhow::Result<Profile> {
     Ok(profile)
 }
 
-fn driven_by(driver: &str) -> anyhow::Result<Vec<Profile>> {
+/// The NICs of a driver, in the order of the catalogue; none where no profile names it.
+pub fn driven_by(driver: &str) -> anyhow::Result<Vec<Profile>> {
     let systems = ["linux", "freebsd", "netbsd", "openbsd"];
     let is_driven =
         |profile: &&Profile| systems.iter().any(|os| profile.drivers(os).any(|own| own == driver));

@@ -74,6 +74,9 @@ fn one_device_shows_its_claims_by_stage_with_sources() {
     let text = nics("i210 82599");
     let row = text.lines().find(|line| line.contains("largest frame, one tag")).unwrap();
     assert!(row.contains("1532") && row.ends_with("1518") && !text.contains('…'), "{text}");
+    // A driver is all of its devices.
+    let text = nics("igb");
+    assert!(text.contains("i210") && text.contains("82576") && text.contains("i350"), "{text}");
 }
 
 #[test]
