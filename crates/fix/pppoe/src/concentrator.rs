@@ -196,10 +196,12 @@ impl Concentrator {
         }
         secrets.fixed().for_each(|address| addresses.keep_back(address, true));
         secrets.fixed_prefixes().for_each(|fixed| prefixes.keep_back(fixed, true));
+        let mut discovery = Discovery::new(config.discovery.clone(), now, random);
+        discovery.set_blocked(secrets.blocked());
         Ok(Concentrator {
             session_config: Arc::new(config.session()),
             secrets: Arc::new(secrets),
-            discovery: Discovery::new(config.discovery.clone(), now, random),
+            discovery,
             strays: Limits::new(config.strays, random),
             table: Table::new(config.caps),
             addresses,

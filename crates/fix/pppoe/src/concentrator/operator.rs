@@ -95,6 +95,8 @@ pub struct NotGranted;
 pub enum Why {
     #[error("its user is no subscriber any more")]
     Removed,
+    #[error("its MAC address is blocked")]
+    Blocked,
     #[error("its user has another password")]
     Password,
     /// It has an address or a prefix that is another subscriber's now, or its user another one.
@@ -212,6 +214,7 @@ impl Concentrator {
     pub fn reload(&mut self, step: &mut Step<'_>, secrets: Secrets) -> Reloaded {
         let secrets = Arc::new(secrets);
         let old = std::mem::replace(&mut self.secrets, secrets.clone());
+        self.discovery.set_blocked(secrets.blocked());
         old.fixed().for_each(|address| self.addresses.keep_back(address, false));
         secrets.fixed().chain(self.config.local).for_each(|address| self.addresses.keep_back(address, true));
         old.fixed_prefixes().for_each(|prefixes| self.prefixes.keep_back(prefixes, false));
@@ -235,6 +238,9 @@ impl Concentrator {
     }
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &HashMap<Network, &[u8]>) -> Option<Why> {
+        if self.secrets.blocked().contains(&entry.identity.station) {
+            return Some(Why::Blocked);
+        }
         let user = entry.identity.user.as_deref()?;
         // Whoever authenticated it is not queried again.
         if self.config.methods.is_empty() || entry.granted.is_some() {

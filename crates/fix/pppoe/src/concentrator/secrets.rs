@@ -4,9 +4,11 @@
 //!
 //! # The TOML form
 //!
-//! One table `[[subscriber]]` each:
+//! One table `[[subscriber]]` each, and before them whom nobody wants:
 //!
 //! ```toml
+//! blocked = ["02:00:5e:00:00:01"]                    # MAC addresses of hosts that get no answer
+//!
 //! [[subscriber]]
 //! user = "alice"                                     # as the host says it, with the realm if there is one
 //! password = "correct horse"
@@ -49,9 +51,10 @@ use super::rates::BitRates;
 use crate::ipcp::is_usable;
 use format::{Quotable, plural};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::Ipv4Addr;
+use wire::ethernet::MacAddress;
 
 /// A password, which is not shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -150,11 +153,13 @@ pub struct Difference {
     pub removed: usize,
     /// What became of the line of pppd's form for everybody else (`*`): new, changed or removed.
     everybody: Option<&'static str>,
+    /// MAC addresses that are blocked now, where they are others than before.
+    blocked: Option<usize>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { subscribers, added, changed, removed, everybody } = *self;
+        let Difference { subscribers, added, changed, removed, everybody, blocked } = *self;
         f.write_str(&plural(subscribers as u64, "subscriber"))?;
         let counts = [(added, "new"), (changed, "changed"), (removed, "removed")];
         let mut parts: Vec<String> = counts
@@ -163,6 +168,7 @@ impl fmt::Display for Difference {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         parts.extend(everybody.map(|what| format!("everybody else (*) {what}")));
+        parts.extend(blocked.map(|count| format!("{count} blocked")));
         if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }
     }
 }
@@ -172,6 +178,7 @@ impl fmt::Display for Difference {
 pub struct Secrets {
     named: HashMap<Box<[u8]>, Subscriber>,
     anybody: Option<Box<Subscriber>>,
+    blocked: HashSet<MacAddress>,
     for_others: usize,
 }
 
@@ -204,6 +211,11 @@ impl Secrets {
     /// What holds for a user who is named.
     pub(crate) fn named(&self, user: &[u8]) -> Option<&Subscriber> {
         self.named.get(user)
+    }
+
+    /// MAC addresses of hosts that get no answer, whoever connects from them.
+    pub const fn blocked(&self) -> &HashSet<MacAddress> {
+        &self.blocked
     }
 
     /// Number of named subscribers.
@@ -240,6 +252,7 @@ impl Secrets {
                 Some(former) => difference.changed += usize::from(!subscriber.is_as(former)),
             }
         }
+        difference.blocked = (self.blocked != before.blocked).then_some(self.blocked.len());
         difference.removed = before.len() + difference.added - self.len();
         difference.everybody = match (&self.anybody, &before.anybody) {
             (None, None) => None,

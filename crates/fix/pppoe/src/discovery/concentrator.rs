@@ -19,7 +19,7 @@ use super::message::{Builder, Line, Message, TooLong};
 use super::place::Place;
 use super::{PLAIN_PAYLOAD, Packet, is_session};
 use crate::{Random, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, TagType};
 
@@ -96,6 +96,8 @@ pub enum Reason {
     Service,
     /// It looks for a concentrator while this one takes no more sessions.
     Draining,
+    /// Nobody wants its host.
+    Blocked,
     HostRate,
     VlanRate,
     PortRate,
@@ -118,6 +120,7 @@ impl Reason {
             Reason::Concentrator => "other-concentrator",
             Reason::Service => "service-not-served",
             Reason::Draining => "draining",
+            Reason::Blocked => "blocked",
             Reason::HostRate => "host-rate",
             Reason::VlanRate => "vlan-rate",
             Reason::PortRate => "port-rate",
@@ -213,7 +216,7 @@ pub struct Arrival<'a> {
     pub packet: Packet<'a>,
 }
 
-/// The machine. Its memory is that of its tables, 2.6 MB at most, whatever comes.
+/// The machine. Its memory is that of its tables, 2.6 MB at most, whatever comes, and of the blocked addresses.
 #[derive(Debug)]
 pub struct Concentrator {
     config: Config,
@@ -221,6 +224,7 @@ pub struct Concentrator {
     offers: Limits,
     requests: Limits,
     is_draining: bool,
+    blocked: HashSet<MacAddress>,
     counters: Counters,
 }
 
@@ -229,7 +233,8 @@ impl Concentrator {
     pub fn new(config: Config, now: Time, random: &mut dyn Random) -> Concentrator {
         let cookies = Cookies::new(now, random);
         let (offers, requests) = (Limits::new(config.offers, random), Limits::new(config.requests, random));
-        Concentrator { config, cookies, offers, requests, is_draining: false, counters: Counters::default() }
+        let (blocked, counters) = (HashSet::new(), Counters::default());
+        Concentrator { config, cookies, offers, requests, is_draining: false, blocked, counters }
     }
 
     /// What was received and became of it.
@@ -245,6 +250,11 @@ impl Concentrator {
     /// Whether no more offers are made.
     pub(crate) const fn is_draining(&self) -> bool {
         self.is_draining
+    }
+
+    /// Gives hosts with these addresses no answer from now on.
+    pub(crate) fn set_blocked(&mut self, blocked: &HashSet<MacAddress>) {
+        self.blocked.clone_from(blocked);
     }
 
     /// Takes a packet of EtherType 0x8863.
@@ -279,6 +289,7 @@ impl Concentrator {
             return Err(Reason::Destination);
         }
         match message.code() {
+            Code::PADI | Code::PADR if self.blocked.contains(&packet.source) => Err(Reason::Blocked),
             Code::PADI => self.offer(now, arrival, &message, random),
             Code::PADR => self.request(now, arrival, &message),
             Code::PADT if is_session(message.session()) => {

@@ -246,6 +246,35 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     world.check();
 }
 
+#[test]
+fn a_blocked_host_gets_no_answer() {
+    let mut world = world(&[("alice", "wonder"), ("bob", "builder")]);
+    let alice = world.installed_of("alice").identity.clone();
+    let tables = [("alice", "wonder"), ("bob", "builder")]
+        .map(|(user, password)| format!("[[subscriber]]\nuser = \"{user}\"\npassword = \"{password}\"\n"));
+    let reloaded = world.act(|machine, step| {
+        let text = format!("blocked = [\"{}\"]\n{}", alice.station, tables.concat());
+        machine.reload(step, secrets(&text))
+    });
+    assert_eq!(reloaded.disagreeing, [(alice.id, Why::Blocked)]);
+    assert!(reloaded.difference.to_string().ends_with("1 blocked)"), "{}", reloaded.difference);
+    assert_eq!(world.up(), 2, "it goes on");
+    let filter = Filter { id: Some(alice.id), ..Filter::default() };
+    world.act(|machine, step| machine.disconnect(step, &filter));
+    world.run(seconds(1));
+    world.connect(0);
+    world.run(seconds(20));
+    assert!(!world.hosts[0].is_up() && world.hosts[1].is_up());
+    assert!(world.concentrator.discovery_counters().ignored[&Reason::Blocked] > 0);
+
+    world.act(|machine, step| machine.reload(step, secrets(&tables.concat())));
+    world.connect(0);
+    // Its PADI have become rare.
+    world.run(seconds(60));
+    assert!(world.hosts[0].is_up());
+    world.check();
+}
+
 /// A fixed address and a fixed prefix that become anybody's while a session has them.
 #[test]
 fn what_a_session_has_is_nobody_elses_after_a_reload() {

@@ -32,7 +32,7 @@ pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<
     }
     let anybody = found.remove(&b"*"[..]).map(|(_, subscriber)| Box::new(subscriber));
     let named = found.into_iter().map(|(client, (_, subscriber))| (client, subscriber)).collect();
-    Ok(Secrets { named, anybody, for_others })
+    Ok(Secrets { named, anybody, for_others, ..Secrets::default() })
 }
 
 fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> Result<Subscriber, String> {

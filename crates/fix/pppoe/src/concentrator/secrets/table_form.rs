@@ -7,10 +7,11 @@ use super::{
 };
 use crate::concentrator::network::Network;
 use format::Quotable;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wire::ethernet::MacAddress;
 
 const KEYS: &str = "user, password, address, pool, routes, prefix, delegated, download, upload or sessions";
 
@@ -29,8 +30,13 @@ pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error>
     let mut reader = Reader { line_of: &line_of, own, secrets: Secrets::default(), taken: HashMap::new() };
     for (key, value) in document.get_ref() {
         let at = |mistake: String| Error::new(line_of(key.span().start), mistake);
-        if key.get_ref() != "subscriber" {
-            return Err(at(unknown_key(key.get_ref(), "tables [[subscriber]] alone")));
+        match &**key.get_ref() {
+            "subscriber" => {}
+            "blocked" => {
+                reader.secrets.blocked = blocked(value).map_err(at)?;
+                continue;
+            }
+            other => return Err(at(unknown_key(other, "tables [[subscriber]], and blocked before them"))),
         }
         let tables = || at(wrong("subscriber", "tables, each under a line [[subscriber]]"));
         let DeValue::Array(entries) = value.get_ref() else { return Err(tables()) };
@@ -74,6 +80,7 @@ impl Reader<'_> {
                 "download" => rate("download", value).map(|rate| profile.rates.download = Some(rate)),
                 "upload" => rate("upload", value).map(|rate| profile.rates.upload = Some(rate)),
                 "sessions" => sessions(value).map(|sessions| profile.sessions = Some(sessions)),
+                "blocked" => Err("blocked belongs before the first [[subscriber]]".to_owned()),
                 other => Err(unknown_key(other, KEYS)),
             };
             result.map_err(|mistake| Error::new(at, mistake))?;
@@ -135,6 +142,14 @@ fn unknown_key(found: &str, expected: &str) -> String {
 
 fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, String> {
     value.get_ref().as_str().ok_or_else(|| wrong(key, "a text in quotes"))
+}
+
+fn blocked(value: &Value<'_>) -> Result<HashSet<MacAddress>, String> {
+    let expected = || wrong("blocked", "a list of MAC addresses such as [\"02:00:5e:00:00:01\"]");
+    let list = value.get_ref().as_array().ok_or_else(expected)?;
+    list.iter()
+        .map(|one| one.get_ref().as_str().and_then(|text| text.parse().ok()).ok_or_else(expected))
+        .collect()
 }
 
 fn address(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Address, String> {

@@ -181,7 +181,22 @@ fn errors_of_the_tables_name_line_and_way_out() {
         ("[[subscriber]]\nuser = \"a\"\n", "1 (user \"a\"): this subscriber has no password"),
         ("\n[[subscriber]]\npassword = \"a\"\n", "2: this subscriber has no user"),
         ("\n[[subscriber]]\nuser = 7\n", "3 ([[subscriber]] in line 2): user: expected a text in quotes"),
-        ("[subscribers]\n", "1: unknown key \"subscribers\": expected tables [[subscriber]] alone"),
+        (
+            "[subscribers]\n",
+            "1: unknown key \"subscribers\": expected tables [[subscriber]], and blocked before them",
+        ),
+        (
+            "blocked = \"02:00:5e:00:00:01\"\n",
+            "1: blocked: expected a list of MAC addresses such as [\"02:00:5e:00:00:01\"]",
+        ),
+        (
+            "blocked = [\"02:00:5e:00:00\"]\n",
+            "1: blocked: expected a list of MAC addresses such as [\"02:00:5e:00:00:01\"]",
+        ),
+        (
+            "[[subscriber]]\nuser = \"a\"\nblocked = []\n",
+            "3 (user \"a\", [[subscriber]] in line 1): blocked belongs before the first [[subscriber]]",
+        ),
         (&twice, "6 (user \"a\", [[subscriber]] in line 5): the user \"a\" has an entry in line 1 already"),
         (&taken, "5 (user \"c\"): 10.0.0.1/32 belongs to the subscriber of line 1 already"),
     ] {
