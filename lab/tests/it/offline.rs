@@ -78,6 +78,7 @@ fn frames_for_a_cpu_that_is_offline_are_delivered_by_another() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn the_keeper_moves_the_buckets_of_a_cpu_that_goes_offline_and_none_is_lost() {
     let (Some(rxlane), Some(guest)) = (rxlane(), newer()) else { return };
     set(&guest, true);
