@@ -102,6 +102,11 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&length.to_le_bytes())
     }
 
+    /// Writes out what is buffered, for who reads along.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Writes out what is buffered and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;

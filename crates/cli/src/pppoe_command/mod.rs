@@ -1,6 +1,7 @@
 //! `rxlane pppoe`: a PPPoE client, an access concentrator, and what answers on a line.
 
 mod accounting;
+mod capture;
 mod connect;
 mod disconnect;
 mod discover;
@@ -77,6 +78,8 @@ enum Command {
     /// Connect to a provider: a network interface for the session, which comes back when it ends.
     #[command(visible_alias = "up")]
     Connect(Box<connect::ConnectArguments>),
+    /// Write what a subscriber of an access concentrator sends and receives, as pcapng.
+    Capture(capture::CaptureArguments),
     /// Find the access concentrators of a line: who answers, with which services, how fast, how large packets may be.
     #[command(visible_alias = "check")]
     Discover(discover::DiscoverArguments),
@@ -96,6 +99,7 @@ enum Command {
 impl PppoeArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
+            Command::Capture(arguments) => arguments.run(out),
             Command::Connect(arguments) => arguments.run(out),
             Command::Discover(arguments) => arguments.run(out),
             Command::Disconnect(arguments) => arguments.run(out),

@@ -52,7 +52,7 @@ const HEADINGS: [&str; 9] =
     ["id", "user", "MAC address", "VLANs", "phase", "IPv4", "open", "from it", "to it"];
 
 /// Whether a text stands in the line of a session or in what its access node says of it, or is a pattern of VLANs that has its tags.
-fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
+pub(super) fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
     let has_tags = || {
         let pattern = text.parse::<VlanPattern>().ok().filter(|pattern| *pattern != VlanPattern::Any)?;
         let tags: Encapsulation = session.tags.parse().ok()?;

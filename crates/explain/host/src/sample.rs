@@ -25,6 +25,7 @@
 
 use crate::setting::InterfaceName;
 use capture::{LinkType, Resolution, Writer};
+use kernel::socket::filter::Instruction;
 use kernel::socket::{Flag, Incoming, Message, Packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -143,11 +144,38 @@ pub fn sample_with(
     file: &mut dyn Write,
     watch: &mut dyn FnMut(&Sample) -> bool,
 ) -> Result<Sample, Error> {
-    let socket = open(interface)?;
+    let file = Writer::pcap(file, LinkType::Ethernet, Resolution::Nanoseconds).map_err(Error::Write)?;
+    take(interface, None, Taken::new(file, HEADER, RECORD, limits), watch)
+}
+
+/// Writes what an interface receives and sends, and a filter lets through, as pcapng: also frames that this machine sends by other
+/// packet sockets, and none that an XDP program kept. What is buffered is written out whenever nothing arrives.
+///
+/// # Errors
+///
+/// Those of [`sample`].
+pub fn mirror(
+    interface: &InterfaceName,
+    filter: &[Instruction],
+    limits: &Limits,
+    file: &mut dyn Write,
+    watch: &mut dyn FnMut(&Sample) -> bool,
+) -> Result<Sample, Error> {
+    let file = Writer::pcapng(file, LinkType::Ethernet, Resolution::Nanoseconds).map_err(Error::Write)?;
+    take(interface, Some(filter), Taken::new(file, PCAPNG_HEADER, PCAPNG_RECORD, limits), watch)
+}
+
+/// `filter`: frames of both directions that it lets through; `None`: all that are received.
+fn take(
+    interface: &InterfaceName,
+    filter: Option<&[Instruction]>,
+    mut taken: Taken<'_>,
+    watch: &mut dyn FnMut(&Sample) -> bool,
+) -> Result<Sample, Error> {
+    let socket = open(interface, filter)?;
     let begin = Instant::now();
-    let snap = limits.snap.clamp(64, 65_535);
-    let mut taken = Taken::new(file, Limits { snap, ..*limits }).map_err(Error::Write)?;
-    let mut batch = Incoming::new(SLOTS, snap as usize);
+    let limits = taken.limits;
+    let mut batch = Incoming::new(SLOTS, limits.snap as usize);
     let failed = |what, source| Error::Socket { interface: interface.clone(), what, source };
     let end = loop {
         let Some(left) = limits.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) else {
@@ -158,6 +186,7 @@ pub fn sample_with(
             break End::Requested;
         }
         if !wait(&socket, left.min(TICK)).map_err(|error| failed("wait for frames", error))? {
+            taken.file.flush().map_err(Error::Write)?;
             continue;
         }
         match batch.receive(&socket) {
@@ -168,7 +197,7 @@ pub fn sample_with(
             }
             Err(error) => return Err(failed("receive frames", error)),
         }
-        if let Some(end) = taken.take(&batch)? {
+        if let Some(end) = taken.take(&batch, filter.is_some())? {
             break end;
         }
     };
@@ -178,7 +207,7 @@ pub fn sample_with(
 }
 
 /// A packet socket that receives from the interface, and from no other at any time.
-fn open(interface: &InterfaceName) -> Result<Packet, Error> {
+fn open(interface: &InterfaceName, filter: Option<&[Instruction]>) -> Result<Packet, Error> {
     let failed = |what| move |source: io::Error| Error::Socket { interface: interface.clone(), what, source };
     let socket = Packet::open().map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => Error::Privilege { interface: interface.clone(), source },
@@ -188,8 +217,11 @@ fn open(interface: &InterfaceName) -> Result<Packet, Error> {
     let index = index.map_err(|source| Error::NoInterface { interface: interface.clone(), source })?;
     socket.turn_on(Flag::Auxdata).map_err(failed("ask for VLAN tags"))?;
     socket.turn_on(Flag::Timestamps).map_err(failed("ask for timestamps"))?;
-    // Kernels before 4.20 do not know it; such frames are told apart when they come.
-    let _ = socket.turn_on(Flag::IgnoreOutgoing);
+    match filter {
+        Some(filter) => socket.set_filter(filter).map_err(failed("filter frames"))?,
+        // Kernels before 4.20 do not know it; such frames are told apart when they come.
+        None => drop(socket.turn_on(Flag::IgnoreOutgoing)),
+    }
     socket.set_receive_buffer(BUFFER);
     socket.bind(index).map_err(failed("bind a packet socket"))?;
     let state = sockopt::socket_error(&socket).map_err(io::Error::from);
@@ -231,6 +263,9 @@ fn is_down(error: &io::Error) -> bool {
 /// Bytes of the file's header, and of a record's (draft-ietf-opsawg-pcap, sections 4 and 5).
 const HEADER: u64 = 24;
 const RECORD: u64 = 16;
+/// The same of pcapng, with the most that a record is padded by (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3).
+const PCAPNG_HEADER: u64 = 60;
+const PCAPNG_RECORD: u64 = 35;
 /// Where a VLAN tag stands: behind both addresses (IEEE 802.1Q-2022, clause 9.1).
 const ADDRESSES: usize = 12;
 
@@ -240,21 +275,23 @@ struct Taken<'a> {
     limits: Limits,
     /// Bytes of the file.
     written: u64,
+    /// Bytes of a record without its frame, at most.
+    record: u64,
     frame: Vec<u8>,
     sample: Sample,
 }
 
-impl Taken<'_> {
-    fn new(file: &mut dyn Write, limits: Limits) -> io::Result<Taken<'_>> {
+impl<'a> Taken<'a> {
+    fn new(file: Writer<&'a mut dyn Write>, written: u64, record: u64, limits: &Limits) -> Taken<'a> {
         let (elapsed, end) = (Duration::ZERO, End::Time);
         let sample = Sample { frames: 0, bytes: 0, dropped: 0, merged: 0, tags: 0, elapsed, end };
-        let file = Writer::pcap(file, LinkType::Ethernet, Resolution::Nanoseconds)?;
-        Ok(Taken { file, limits, written: HEADER, frame: Vec::new(), sample })
+        let limits = Limits { snap: limits.snap.clamp(64, 65_535), ..*limits };
+        Taken { file, limits, written, record, frame: Vec::new(), sample }
     }
 
-    /// Writes the frames of a batch. `Some`: that was all that may be.
-    fn take(&mut self, batch: &Incoming) -> Result<Option<End>, Error> {
-        for message in batch.messages().filter(|message| !message.is_outgoing()) {
+    /// Writes the frames of a batch, with those that this machine sends or without. `Some`: that was all that may be.
+    fn take(&mut self, batch: &Incoming, with_sent: bool) -> Result<Option<End>, Error> {
+        for message in batch.messages().filter(|message| with_sent || !message.is_outgoing()) {
             if self.sample.frames >= self.limits.frames {
                 return Ok(Some(End::Frames));
             }
@@ -279,7 +316,7 @@ impl Taken<'_> {
         }
         self.frame.extend(rest);
         self.frame.truncate(self.limits.snap as usize);
-        let written = self.written + RECORD + self.frame.len() as u64;
+        let written = self.written + self.record + self.frame.len() as u64;
         if written > self.limits.bytes {
             return Ok(false);
         }

@@ -42,6 +42,8 @@ const VLAN_TAG: u32 = BESIDE + 44;
 const VLAN_TAG_PRESENT: u32 = BESIDE + 48;
 const VLAN_TPID: u32 = BESIDE + 60;
 
+/// Where the source address is.
+const SOURCE: u32 = 6;
 /// Where the EtherType is in an untagged frame.
 const ETHERTYPE: u32 = 12;
 /// The VLAN identifier in a TCI.
@@ -133,10 +135,22 @@ impl Program {
     }
 
     /// Whether the frame is for this address.
-    pub fn destination(&mut self, MacAddress([a, b, c, d, e, f]): MacAddress, yes: To, no: To) {
-        self.push(LOAD_WORD, 0);
+    pub fn destination(&mut self, address: MacAddress, yes: To, no: To) {
+        self.address(0, address, yes, no);
+    }
+
+    /// Whether the frame is for this address, or from it.
+    pub fn station(&mut self, address: MacAddress, yes: To, no: To) {
+        let source = self.label();
+        self.address(0, address, yes, To::Label(source));
+        self.here(source);
+        self.address(SOURCE, address, yes, no);
+    }
+
+    fn address(&mut self, at: u32, MacAddress([a, b, c, d, e, f]): MacAddress, yes: To, no: To) {
+        self.push(LOAD_WORD, at);
         self.equals(u32::from_be_bytes([a, b, c, d]), To::Next, no);
-        self.push(LOAD_HALF, 4);
+        self.push(LOAD_HALF, at + 4);
         self.equals(u16::from_be_bytes([e, f]), yes, no);
     }
 

@@ -6,9 +6,10 @@ use crate::process::Process;
 use crate::run::{Ended, Report};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use testkit::netns::{Namespace, Veth};
-use testkit::{wait_for, wait_until};
+use testkit::{program, require, wait_for, wait_until};
 
 #[test]
 fn sessions_are_disconnected_one_by_one_and_all() {
@@ -93,6 +94,59 @@ fn a_drained_concentrator_keeps_what_it_has() {
     second.hear(": open", 1);
     assert_eq!((line.sessions().len(), &line.concentrator()["draining"]), (2, &false.into()));
     line.far(&["drain", "eth7"]).ends(1);
+}
+
+/// By user, in an open session; by MAC address, from its first PADI on.
+#[test]
+fn what_a_subscriber_sends_and_receives_is_captured() {
+    let Some(line) = Line::new() else { return };
+    let Some(tcpdump) = require("tcpdump", program("tcpdump")) else { return };
+    let _serving = line.serve(&[]);
+    let alice = line.connect("alice", &[]);
+    let mac = line.sessions()[0]["mac"].as_str().expect("a MAC address").to_owned();
+    line.far(&["capture", "nobody"]).is(&"nobody", 1, "no session is of `nobody`");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file.pcapng");
+    let start = |whose: &str| {
+        let words = ["capture", whose, "--output", file.to_str().expect("UTF-8")];
+        Process::start(&mut line.command(&line.far, &words))
+    };
+    let has_frames = || {
+        let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
+        entries.into_iter().any(|entry| entry.metadata().is_ok_and(|data| data.len() > 500))
+    };
+    let read = || {
+        let mode = fs::metadata(&file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let read = Command::new(&tcpdump).arg("-env").arg("-r").arg(&file).output().expect("tcpdump");
+        fs::remove_file(&file).expect("removed");
+        String::from_utf8_lossy(&read.stdout).into_owned()
+    };
+
+    let capture = start("alice");
+    wait_until("frames of the session", || {
+        line.ping(&line.near, GATEWAY, 1000);
+        has_frames()
+    });
+    capture.interrupted().ends(0).says(&format!("of {mac} in "));
+    let frames = read();
+    for text in ["PPPoE  [ses ", "ICMP echo request", "ICMP echo reply"] {
+        assert!(frames.contains(text), "{text}: {frames}");
+    }
+
+    alice.interrupted().ends(0);
+    line.wait_for_sessions(0);
+    let capture = start(&mac);
+    wait_until("frames of sessions", || {
+        line.connect("bob", &[]).interrupted().ends(0);
+        has_frames()
+    });
+    capture.interrupted().ends(0);
+    let frames = read();
+    for text in ["PPPoE PADI", "PPPoE PADS", "LCP", "PPPoE PADT"] {
+        assert!(frames.contains(text), "{text}: {frames}");
+    }
 }
 
 #[test]
