@@ -1,7 +1,7 @@
 //! What the frames of a line look like.
 
 use anyhow::{anyhow, bail};
-use wire::emit::Encapsulation;
+use wire::emit::{Encapsulation, EncapsulationError};
 use wire::ethernet::EtherType;
 
 /// The encapsulation of a line: one of two notations, or none.
@@ -9,7 +9,7 @@ use wire::ethernet::EtherType;
 #[group(skip)]
 pub struct StackArguments {
     /// Encapsulation, outermost first: `q:VID`, `ad:VID`, `0xTPID:VID`, `mpls:LABEL`, `pppoe[:SESSION[@MAC]]`, `none`; joined by commas
-    #[arg(long, value_name = "STACK", conflicts_with = "vlan")]
+    #[arg(long, value_name = "STACK", conflicts_with = "vlan", value_parser = stack)]
     pub encap: Option<Encapsulation>,
 
     /// VLAN tags alone, outermost first: 35, or 100.200
@@ -39,10 +39,21 @@ impl StackArguments {
     }
 }
 
+fn stack(text: &str) -> Result<Encapsulation, String> {
+    text.parse().map_err(|error: EncapsulationError| match Encapsulation::NONE.with_vlans(text, None) {
+        Ok(_) => format!("VLANs alone are --vlan {text}"),
+        Err(_) => error.to_string(),
+    })
+}
+
 /// Sees that VLANs are such.
 fn vlans(text: &str) -> Result<String, String> {
-    let read = Encapsulation::NONE.with_vlans(text, None);
-    read.map(|_| text.to_owned()).map_err(|error| error.to_string())
+    Encapsulation::NONE.with_vlans(text, None).map(|_| text.to_owned()).map_err(|error| {
+        match text.parse::<Encapsulation>() {
+            Ok(_) => format!("a stack in these words is --encap {text}"),
+            Err(_) => error.to_string(),
+        }
+    })
 }
 
 fn tpid(text: &str) -> Result<EtherType, String> {

@@ -110,6 +110,8 @@ fn wrong_usage_names_culprit_and_way_out() {
         ("", "--output <FILE>"),
         ("-o - --scenario ppoe", "no scenario 'ppoe'; there are untagged, vlan"),
         ("-o - --vlan 5000", "a VLAN identifier is a number from 0 to 4094"),
+        ("-o - --vlan ad:100,q:200", "a stack in these words is --encap ad:100,q:200"),
+        ("-o - --encap 100.200", "VLANs alone are --vlan 100.200"),
         ("-o - --vlan 5 --tpid 0x0800", "one of 0x8100, 0x88a8"),
         ("-o - --tpid 0x8100", "--vlan"),
         ("-o - --encap q:1,gre", "word 2 is none of q:VID"),
