@@ -188,12 +188,13 @@ fn take(
     let stop = stop_by_signals()?;
     let name = interface.parse().with_context(|| format!("`{}`", printable(interface)))?;
     let mut line = Progress::new();
+    let mut is_listening = false;
     let taken = sample::mirror(&name, filter, limits, file, &mut |taken| {
-        line.show(&format!(
-            "{}, {:.0} s; ^C ends it",
-            plural(taken.frames, "frame"),
-            taken.elapsed.as_secs_f64()
-        ));
+        // Who waits for a host that connects may let it do so now.
+        if !std::mem::replace(&mut is_listening, true) {
+            complain(&format!("capturing on {}; ^C ends it", printable(interface)));
+        }
+        line.show(&format!("{}, {:.0} s", plural(taken.frames, "frame"), taken.elapsed.as_secs_f64()));
         !stop.load(Ordering::Relaxed)
     });
     drop(line);

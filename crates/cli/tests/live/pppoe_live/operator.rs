@@ -110,7 +110,9 @@ fn what_a_subscriber_sends_and_receives_is_captured() {
     let file = folder.path().join("file.pcapng");
     let start = |whose: &str| {
         let words = ["capture", whose, "--output", file.to_str().expect("UTF-8")];
-        Process::start(&mut line.command(&line.far, &words))
+        let capture = Process::start(&mut line.command(&line.far, &words));
+        capture.hear("capturing on wan0", 1);
+        capture
     };
     let has_frames = || {
         let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
@@ -138,10 +140,8 @@ fn what_a_subscriber_sends_and_receives_is_captured() {
     alice.interrupted().ends(0);
     line.wait_for_sessions(0);
     let capture = start(&mac);
-    wait_until("frames of sessions", || {
-        line.connect("bob", &[]).interrupted().ends(0);
-        has_frames()
-    });
+    line.connect("bob", &[]).interrupted().ends(0);
+    wait_until("frames of a session", has_frames);
     capture.interrupted().ends(0);
     let frames = read();
     for text in ["PPPoE PADI", "PPPoE PADS", "LCP", "PPPoE PADT"] {
