@@ -88,6 +88,8 @@ INLINE int send_out(struct context *context, u32 port)
 
 /* Steps of 32 bytes in the sum of a packet: as many as fit the one buffer that a frame has here. */
 #define STEPS 128
+/* More than that buffer, and a mask. */
+#define MOST 8191
 
 /*
  * The sum of `length` bytes from `offset` on, with that length and `sum`, folded; 0, which no sum is, where they are more
@@ -95,18 +97,27 @@ INLINE int send_out(struct context *context, u32 port)
  */
 __attribute__((noinline)) int sum_of_packet(struct xdp_md *ctx, u32 offset, u32 length, u32 sum)
 {
-	const u8 *end = (const u8 *)(long)ctx->data_end, *place = (const u8 *)(long)ctx->data + (offset & 127);
+	const u8 *start = (const u8 *)(long)ctx->data, *end = (const u8 *)(long)ctx->data_end;
+	const u8 *place = start + (offset & 127), *last;
 	u64 total = sum;
 
+	if (length > MOST)
+		return 0;
 	total += BE16(length);
+	last = place + (length & MOST);
 	for (u32 step = 0; step < STEPS; step++) {
-		if (length < 32 || place + 32 > end)
+		if (place + 32 > last || place + 32 > end)
 			break;
 		for (int word = 0; word < 8; word++)
 			total += LOAD(u32, place + 4 * word);
 		place += 32;
-		length -= 32;
 	}
+	/*
+	 * What is left is followed once, and not once for each step that may be the last: the verifier takes both differences of
+	 * pointers for any number.
+	 */
+	length = (u64)(last - place) & MOST;
+	place = forget(start, place, MOST);
 	for (u32 step = 0; step < 7; step++) {
 		if (length < 4 || place + 4 > end)
 			break;

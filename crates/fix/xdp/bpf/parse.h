@@ -92,16 +92,6 @@ INLINE enum reason unreadable_within(const struct frame *frame, const u8 *header
 	return available_at(frame, header, bounds) < length ? REASON_TRUNCATED : REASON_NOT_LINEAR;
 }
 
-/*
- * The same address, of which the verifier knows no more than that it is at most `most` octets behind `start` (`most`
- * is a power of two less one, and holds). It takes the difference of two pointers for any number, and so follows what
- * comes next once, instead of once for every number of headers before.
- */
-INLINE const u8 *forget(const u8 *start, const u8 *header, u64 most)
-{
-	return start + ((u64)(header - start) & most);
-}
-
 /* What follows an IP header. */
 struct payload {
 	const u8 *header;
