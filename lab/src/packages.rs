@@ -167,7 +167,6 @@ impl Cache {
         let root = self.root.canonicalize().ok()?.join(format!("linux-{series}"));
         let modules = fs::read_dir(root.join("usr/lib/modules")).ok()?;
         let release = modules.flatten().find_map(|entry| entry.file_name().into_string().ok())?;
-        // In the folder of its modules since Debian 13's backports of Linux 7.
         let image =
             [root.join(BARE)].into_iter().chain(packed(&root, &release)).find(|image| image.is_file())?;
         Some(Kernel { release, image, root })

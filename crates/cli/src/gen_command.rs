@@ -2,13 +2,13 @@
 
 use crate::arguments::StackArguments;
 use crate::output::{CommandResult, Outcome, Output};
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, standard_output};
 use crate::progress::Progress;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use capture::{LinkType, Resolution, Writer};
 use clap::ValueEnum;
 use format::{Table, plural};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use traffic::{Arrival, Class, Generator, NAMED, Popularity, Scenario, Sizes};
 
@@ -247,13 +247,7 @@ impl GenArguments {
     }
 
     fn to_standard_output(&self, mut traffic: Generator) -> CommandResult {
-        let stdout = io::stdout();
-        if stdout.is_terminal() {
-            bail!(
-                "a capture is binary, and standard output is a terminal; name a file or put a program behind it"
-            );
-        }
-        self.write(&mut traffic, stdout.lock()).context("cannot write to standard output")?;
+        self.write(&mut traffic, standard_output()?).context("cannot write to standard output")?;
         Ok(Outcome::Success)
     }
 

@@ -7,10 +7,21 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Standard output, for a capture. Error: it is a terminal.
+pub fn standard_output() -> anyhow::Result<StdoutLock<'static>> {
+    let stdout = io::stdout();
+    if stdout.is_terminal() {
+        bail!(
+            "a capture is binary, and standard output is a terminal; name a file or put a program behind it"
+        );
+    }
+    Ok(stdout.lock())
+}
 
 /// A file that is yet to be written.
 pub struct OutputFile {

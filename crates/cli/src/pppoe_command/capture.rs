@@ -5,10 +5,10 @@ use super::{StateArguments, expect_interface};
 use crate::arguments::seconds;
 use crate::live_sample::lacks_privilege;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use crate::output_file::OutputFile;
+use crate::output_file::{OutputFile, standard_output};
 use crate::progress::Progress;
 use crate::signals::stop_by_signals;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use concentrator::{ConcentratorStatus, SubscriberStatus};
 use format::{plural, printable, quoted};
 use host::sample::{self, End, Limits, Sample};
@@ -17,7 +17,7 @@ use service::Kind;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::Permissions;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -72,11 +72,7 @@ struct Host {
 impl CaptureArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let is_file = self.output.as_os_str() != "-";
-        if !is_file && io::stdout().is_terminal() {
-            bail!(
-                "a capture is binary, and standard output is a terminal: name a file (-o FILE) or put a program behind it"
-            );
-        }
+        let stdout = if is_file { None } else { Some(standard_output()?) };
         let interface = match &self.concentrator {
             Some(interface) => interface.clone(),
             None => match self.state.only_served("rxlane pppoe capture SUBSCRIBER --concentrator")? {
@@ -102,7 +98,9 @@ impl CaptureArguments {
             snap: SNAP,
         };
         let filter = filter(&host);
-        let taken = if is_file {
+        let taken = if let Some(mut stdout) = stdout {
+            take(&interface, &filter, &limits, &mut stdout)?
+        } else {
             let mut output = OutputFile::create("--output", &self.output, &[])?;
             let mut file = output.open()?;
             // Passwords may be in it.
@@ -110,8 +108,6 @@ impl CaptureArguments {
             let taken = take(&interface, &filter, &limits, &mut file)?;
             output.commit()?;
             taken
-        } else {
-            take(&interface, &filter, &limits, &mut io::stdout().lock())?
         };
         said(out, &self.output, &host, &taken, is_file)?;
         Ok(if taken.frames > 0 { Outcome::Success } else { Outcome::Negative })

@@ -166,7 +166,7 @@ INLINE struct ppp_protocol load_ppp_protocol(const u8 *place)
 #define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
 
 /*
- * The same address, of which the verifier knows no more than that it is at most `most` octets behind `start` (`most`
+ * The same address, of which the verifier knows no more than that it is at most `most` bytes behind `start` (`most`
  * is a power of two less one, and holds). It takes the difference of two pointers for any number, and so follows what
  * comes next once, instead of once for every number of headers before.
  */
