@@ -1,14 +1,12 @@
-//! The file that a page, a bundle or a capture goes into: written beside its place and moved there when it is whole, so that
-//! an older one, or an input that carries the same name, is never lost halfway, and a full disk leaves no half of it. What a killed process left there is locked by
-//! nobody, and goes when the next page is written to the same place.
+//! The file that a page, a bundle or a capture goes into: replaced as a whole ([`Replacement`]), so that an older one, or an input that
+//! carries the same name, is never lost halfway, and a full disk leaves no half of it.
 
 use anyhow::{Context, bail};
+use kernel::file::Replacement;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, StdoutLock, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -26,15 +24,33 @@ pub fn standard_output() -> anyhow::Result<StdoutLock<'static>> {
 /// A file that is yet to be written.
 pub struct OutputFile {
     path: PathBuf,
-    /// Beside `path`; `None` where `path` is no regular file, such as /dev/stderr, and is written directly.
-    temporary: Option<PathBuf>,
-    file: Option<File>,
+    place: Place,
+}
+
+enum Place {
+    Regular(Replacement),
+    /// What is no regular file, such as /dev/stderr, is written directly; `None`: it is opened when the content is there.
+    Other(Option<File>),
 }
 
 impl OutputFile {
     /// Makes sure that the file can be written, before hours of work and not after. Errors, which name the `option`: the place
     /// is one of the inputs, or cannot be written to.
     pub fn create(option: &str, path: &Path, inputs: &[PathBuf]) -> anyhow::Result<OutputFile> {
+        OutputFile::create_by(option, path, inputs, |path| Replacement::create(path, 0o666))
+    }
+
+    /// The same, of a file that its owner alone may read.
+    pub fn create_private(option: &str, path: &Path) -> anyhow::Result<OutputFile> {
+        OutputFile::create_by(option, path, &[], Replacement::create_private)
+    }
+
+    fn create_by(
+        option: &str,
+        path: &Path,
+        inputs: &[PathBuf],
+        create: impl FnOnce(&Path) -> io::Result<Replacement>,
+    ) -> anyhow::Result<OutputFile> {
         let cannot = || format!("cannot write {}", path.display());
         let existing = fs::metadata(path).ok();
         if let Some(existing) = &existing {
@@ -45,28 +61,15 @@ impl OutputFile {
             if existing.is_dir() {
                 bail!("{option} {} is a directory; name a file in it", path.display());
             }
-            if !existing.is_file() {
-                let file = open_at_once(path).with_context(cannot)?;
-                return Ok(OutputFile { path: path.to_owned(), temporary: None, file });
-            }
         }
         if existing.is_none() && path.is_symlink() {
             bail!("{option} {} is a link to a file that does not exist; name that file", path.display());
         }
-        // Through a link, the file that it leads to is replaced, and not the link.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = path.file_name().with_context(cannot)?;
-        remove_left(&path, name);
-        let mut own = name.to_owned();
-        own.push(format!(".{}{PART}", std::process::id()));
-        let temporary = path.with_file_name(own);
-        let file = File::create_new(&temporary).with_context(cannot)?;
-        // Where there are no locks it is as before: nothing is removed that may be somebody's.
-        let _ = file.try_lock();
-        if let Some(existing) = existing {
-            file.set_permissions(existing.permissions()).with_context(cannot)?;
-        }
-        Ok(OutputFile { path, temporary: Some(temporary), file: Some(file) })
+        let place = match existing {
+            Some(existing) if !existing.is_file() => Place::Other(open_at_once(path).with_context(cannot)?),
+            _ => Place::Regular(create(path).with_context(cannot)?),
+        };
+        Ok(OutputFile { path: path.to_owned(), place })
     }
 
     pub fn write(self, text: &str) -> anyhow::Result<()> {
@@ -82,52 +85,23 @@ impl OutputFile {
 
     /// The file, empty, for content that is written bit by bit.
     pub fn open(&mut self) -> anyhow::Result<File> {
-        match self.file.take() {
-            Some(file) => Ok(file),
-            None => File::options()
-                .write(true)
-                .open(&self.path)
-                .with_context(|| format!("cannot write {}", self.path.display())),
-        }
+        let file = match &mut self.place {
+            Place::Regular(replacement) => replacement.file().try_clone(),
+            Place::Other(file) => match file.take() {
+                Some(file) => Ok(file),
+                None => File::options().write(true).open(&self.path),
+            },
+        };
+        file.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Puts what was written in its place.
-    pub fn commit(mut self) -> anyhow::Result<()> {
-        if let Some(temporary) = self.temporary.take() {
-            let moved = fs::rename(&temporary, &self.path);
-            if moved.is_err() {
-                self.temporary = Some(temporary);
+    pub fn commit(self) -> anyhow::Result<()> {
+        match self.place {
+            Place::Regular(replacement) => {
+                replacement.commit().with_context(|| format!("cannot write {}", self.path.display()))
             }
-            moved.with_context(|| format!("cannot write {}", self.path.display()))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for OutputFile {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = fs::remove_file(temporary);
-        }
-    }
-}
-
-const PART: &str = ".part";
-
-/// Removes what processes left beside `path` that were killed while they wrote to it: whoever lives holds a lock.
-fn remove_left(path: &Path, name: &OsStr) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let other = entry.file_name();
-        let number = other.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
-        let number = number.and_then(|rest| rest.strip_suffix(PART.as_bytes()));
-        let is_part =
-            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit));
-        if is_part
-            && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
-        {
-            let _ = fs::remove_file(entry.path());
+            Place::Other(_) => Ok(()),
         }
     }
 }

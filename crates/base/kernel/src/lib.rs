@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Elsewhere there is [`cpu::CpuSet`] alone, for what was read of a Linux.
+//! Elsewhere there is [`cpu::CpuSet`], for what was read of a Linux, and [`mod@file`].
 //!
 //! Errors of single calls are [`std::io::Error`]; the caller says what the call was for.
 
@@ -29,7 +29,6 @@ pub mod bpf;
 pub mod cpu;
 #[cfg(target_os = "linux")]
 pub mod ethtool;
-#[cfg(target_os = "linux")]
 pub mod file;
 #[cfg(target_os = "linux")]
 pub mod netlink;

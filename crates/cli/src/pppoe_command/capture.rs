@@ -16,9 +16,7 @@ use kernel::socket::filter::{Instruction, Program, To};
 use service::Kind;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -73,12 +71,9 @@ impl CaptureArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let is_file = self.output.as_os_str() != "-";
         let stdout = if is_file { None } else { Some(standard_output()?) };
-        let interface = match &self.concentrator {
-            Some(interface) => interface.clone(),
-            None => match self.state.only_served("rxlane pppoe capture SUBSCRIBER --concentrator")? {
-                Some(interface) => interface,
-                None => return Ok(Outcome::Negative),
-            },
+        let naming = "rxlane pppoe capture SUBSCRIBER --concentrator";
+        let Some(interface) = self.state.served(self.concentrator, naming)? else {
+            return Ok(Outcome::Negative);
         };
         expect_interface(&interface)?;
         let sockets = self.state.instances(Kind::Concentrator)?;
@@ -101,11 +96,9 @@ impl CaptureArguments {
         let taken = if let Some(mut stdout) = stdout {
             take(&interface, &filter, &limits, &mut stdout)?
         } else {
-            let mut output = OutputFile::create("--output", &self.output, &[])?;
-            let mut file = output.open()?;
             // Passwords may be in it.
-            file.set_permissions(Permissions::from_mode(0o600)).context("cannot protect the file")?;
-            let taken = take(&interface, &filter, &limits, &mut file)?;
+            let mut output = OutputFile::create_private("--output", &self.output)?;
+            let taken = take(&interface, &filter, &limits, &mut output.open()?)?;
             output.commit()?;
             taken
         };

@@ -132,8 +132,7 @@ impl DisconnectArguments {
         match (&self.name, &self.concentrator, self.which.question()) {
             (Some(name), ..) => self.client(out, name),
             (None, Some(interface), None) => self.concentrator(out, interface),
-            (None, Some(interface), Some(question)) => self.sessions(out, interface, &question),
-            (None, None, Some(question)) => match self.state.only_served("--concentrator")? {
+            (None, named, Some(question)) => match self.state.served(named.clone(), "--concentrator")? {
                 Some(interface) => self.sessions(out, &interface, &question),
                 None => Ok(Outcome::Negative),
             },

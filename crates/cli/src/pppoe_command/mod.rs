@@ -118,9 +118,12 @@ impl StateArguments {
         responses(&sockets, |name| sockets.ask(name, "status"), |_| self.put_back())
     }
 
-    /// The interface that is served, where it is one; `None`: none is, or none answers, which was reported. Behind `naming` stands
-    /// the name of one.
-    fn only_served(&self, naming: &str) -> anyhow::Result<Option<String>> {
+    /// The interface that was named, or the only one that is served; `None`: none is, or none answers, which was reported. Behind
+    /// `naming` stands the name of one.
+    fn served(&self, named: Option<String>, naming: &str) -> anyhow::Result<Option<String>> {
+        if named.is_some() {
+            return Ok(named);
+        }
         let (mut served, is_silent) = self.all::<ConcentratorStatus>(Kind::Concentrator)?;
         let names: Vec<&str> = served.iter().map(|status| status.parent.as_str()).collect();
         if let [first, _, ..] = names[..] {

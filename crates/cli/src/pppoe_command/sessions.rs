@@ -31,12 +31,8 @@ pub struct SessionsArguments {
 
 impl SessionsArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let interface = match &self.interface {
-            Some(interface) => interface.clone(),
-            None => match self.state.only_served("rxlane pppoe sessions")? {
-                Some(interface) => interface,
-                None => return Ok(Outcome::Negative),
-            },
+        let Some(interface) = self.state.served(self.interface, "rxlane pppoe sessions")? else {
+            return Ok(Outcome::Negative);
         };
         let sockets = self.state.instances(Kind::Concentrator)?;
         let mut status: ConcentratorStatus = sockets.ask(&interface, "sessions")?;

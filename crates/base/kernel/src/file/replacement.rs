@@ -3,7 +3,7 @@
 use super::Lock;
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,6 +29,20 @@ impl Replacement {
     /// Begins to replace the file at `path`, or the one that a symbolic link there leads to. The new file has the permissions
     /// of the old one, or `mode` where there is none. Errors: the folder cannot be written to; what stands there is no regular file.
     pub fn create(path: &Path, mode: u32) -> io::Result<Replacement> {
+        let (replacement, old) = Replacement::beside(path, mode)?;
+        if let Some(old) = old {
+            replacement.file.set_permissions(old.permissions())?;
+        }
+        Ok(replacement)
+    }
+
+    /// The same, of a file that its owner alone may read, whoever could read the old one. Errors: as of [`create`](Replacement::create).
+    pub fn create_private(path: &Path) -> io::Result<Replacement> {
+        Replacement::beside(path, 0o600).map(|(replacement, _)| replacement)
+    }
+
+    /// With the old file, where there is one.
+    fn beside(path: &Path, mode: u32) -> io::Result<(Replacement, Option<Metadata>)> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let old = fs::metadata(&path).ok();
@@ -42,11 +56,7 @@ impl Replacement {
         let file = File::options().write(true).create_new(true).mode(mode).open(&temporary)?;
         // Where there are no locks, nothing is removed that may be somebody's.
         let _ = file.try_lock();
-        let replacement = Replacement { path, temporary: Some(temporary), file };
-        if let Some(old) = old {
-            replacement.file.set_permissions(old.permissions())?;
-        }
-        Ok(replacement)
+        Ok((Replacement { path, temporary: Some(temporary), file }, old))
     }
 
     /// The new file, to be written.
@@ -129,6 +139,8 @@ mod tests {
         drop(half);
         assert_eq!(fs::read(&path).expect("text"), b"two");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+        Replacement::create_private(&path).and_then(Replacement::commit).expect("written");
+        assert_eq!((fs::read(&path).expect("text"), mode()), (Vec::new(), 0o600));
     }
 
     #[test]
