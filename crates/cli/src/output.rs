@@ -201,6 +201,14 @@ impl Output {
         Ok(())
     }
 
+    /// How many of so many rows are not printed, where that are any.
+    pub fn more(&mut self, rows: usize, printed: usize) -> io::Result<()> {
+        match rows.saturating_sub(printed) {
+            0 => Ok(()),
+            more => writeln!(self, "  … and {more} more (--json lists them)"),
+        }
+    }
+
     /// What `write` prints, as text, in the colour and width of this output.
     pub fn aside(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<String> {
         let text = Rc::new(RefCell::new(Vec::new()));

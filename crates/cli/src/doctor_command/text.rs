@@ -342,11 +342,7 @@ fn table<const N: usize>(
         let line = if at == 0 { out.styled(QUIET, line) } else { line };
         writeln!(out, "  {line}")?;
     }
-    more(out, all)
-}
-
-fn more(out: &mut Output, rows: usize) -> io::Result<()> {
-    if rows > ROWS { writeln!(out, "  … and {} more (--json lists them)", rows - ROWS) } else { Ok(()) }
+    out.more(all, ROWS)
 }
 
 fn queues(out: &mut Output, rows: &[QueueRow], since: &str) -> io::Result<()> {
@@ -402,7 +398,7 @@ fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
             plural((busy.len() - cpus.len()) as u64, "more CPU")
         )?;
     }
-    more(out, vectors.len())
+    out.more(vectors.len(), ROWS)
 }
 
 /// Stacked interfaces: what their frames measure, and whether the interfaces below let them in.

@@ -93,11 +93,7 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
             )?;
         }
     }
-    more(out, report.stacks.len())
-}
-
-fn more(out: &mut Output, rows: usize) -> io::Result<()> {
-    if rows > ROWS { writeln!(out, "  … and {} more (--json lists them)", rows - ROWS) } else { Ok(()) }
+    out.more(report.stacks.len(), ROWS)
 }
 
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -112,7 +108,7 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
                 shortened(&row.tags, LONGEST)
             )?;
         }
-        more(out, report.tags.len())?;
+        out.more(report.tags.len(), ROWS)?;
     }
     out.heading("Counts")?;
     let mut line = |name: &str, text: String| writeln!(out, "  {name:<18} {text}");
@@ -182,7 +178,7 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
         let frames = thousands(report.bad.cut_by_capture);
         writeln!(out, "  The capture kept too little of {frames} frames; `tcpdump -s 256` keeps enough.")?;
     }
-    more(out, reasons.len())
+    out.more(reasons.len(), ROWS)
 }
 
 /// A bar of `width` characters for a part of a whole, in eighths of a character; never empty for something.

@@ -191,6 +191,7 @@ impl Summary {
                 .map(|(id, machines)| [(*id).to_owned(), thousands(*machines), title(id).to_owned()]);
             writeln!(out)?;
             out.table(&Table::new(1, ["finding", "machines"]).rows(rows))?;
+            out.more(findings.len(), PRINTED)?;
         }
         writeln!(out)?;
         let rows = self.tables.iter().map(|(file, rows)| [printable(file), thousands(*rows)]);

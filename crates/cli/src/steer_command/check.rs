@@ -207,9 +207,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
         );
         writeln!(out, "{}", line.trim_end())?;
     }
-    if check.queues.len() > ROWS {
-        writeln!(out, "  … and {} more (--json lists them)", check.queues.len() - ROWS)?;
-    }
+    out.more(check.queues.len(), ROWS)?;
     if check.queues.iter().all(|row| row.frames.is_none()) {
         let veth = match check.driver.as_deref() {
             Some("veth") => {

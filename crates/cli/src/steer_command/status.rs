@@ -152,7 +152,7 @@ fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
             rate(row.per_second)
         )?;
     }
-    more(out, status.cpus.len())
+    out.more(status.cpus.len(), ROWS)
 }
 
 fn reasons(out: &mut Output, status: &Status) -> io::Result<()> {
@@ -182,7 +182,7 @@ fn receiving(out: &mut Output, status: &Status) -> io::Result<()> {
             rate(row.per_second)
         )?;
     }
-    more(out, status.receiving.len())
+    out.more(status.receiving.len(), ROWS)
 }
 
 /// Each bucket as a character: its CPU, or where CPUs have numbers of several digits its place among them.
@@ -211,8 +211,4 @@ fn buckets(out: &mut Output, status: &Status) -> io::Result<()> {
         out.paragraph("  ", &legend)?;
     }
     Ok(())
-}
-
-fn more(out: &mut Output, rows: usize) -> io::Result<()> {
-    if rows > ROWS { writeln!(out, "  … and {} more (--json lists them)", rows - ROWS) } else { Ok(()) }
 }
