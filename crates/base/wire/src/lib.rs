@@ -69,6 +69,7 @@ pub mod shape;
 pub mod stack;
 pub mod transport;
 pub mod vlan;
+pub mod vlan_pattern;
 pub mod vlans;
 
 pub use dissect::{Dissection, Link, dissect, flow_key};
@@ -77,4 +78,5 @@ pub use flow::{FlowKey, IpVersion};
 pub use ip::{Fragment, IpProtocol};
 pub use shape::{Extensions, Shape};
 pub use stack::{Stack, Word};
+pub use vlan_pattern::{VlanPattern, VlanPatternError};
 pub use vlans::Vlans;

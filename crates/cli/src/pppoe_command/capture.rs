@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wire::emit::{Encapsulation, EncapsulationError};
 use wire::ethernet::{EtherType, MacAddress, MacAddressError};
+use wire::vlan_pattern::Level;
 
 /// The largest file, bytes: what a person can open.
 const LARGEST: u64 = 1 << 30;
@@ -156,10 +157,7 @@ fn filter(host: &Host) -> Vec<Instruction> {
     program.station(host.station, To::Label(is_its), To::Refuse);
     program.here(is_its);
     match &host.tags {
-        Some(tags) => {
-            let tags: Vec<_> = tags.tags().iter().map(|tag| (Some(tag.tpid), Some(tag.tci.vid()))).collect();
-            program.tags(&tags);
-        }
+        Some(tags) => program.tags(&tags.tags().iter().map(|tag| Level::from(*tag)).collect::<Vec<_>>()),
         None => program.any_tags(TAGS),
     }
     program.load_behind(0);

@@ -17,7 +17,6 @@ use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
 use link::error::Kind;
-use link::pppoe::VlanPattern;
 use link::running::find_parent;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::NamedRange;
@@ -40,6 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wire::VlanPattern;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -93,7 +93,7 @@ pub struct ServeArguments {
     /// Whether to speak IPv6.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     ipv6: bool,
-    /// Lines to serve: `none`, `any`, or VLANs from outermost to innermost with `*` for any, as `100.*` [default: none].
+    /// Lines to serve: `none`, `any`, or VLANs from outermost to innermost with `*` for any and a range for some, as `100-199.*` [default: none].
     #[arg(long, value_name = "PATTERN")]
     vlan: Option<VlanPattern>,
     /// Name of this concentrator (AC-Name).
@@ -387,7 +387,7 @@ impl ServeArguments {
         let start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
-            vlans: self.vlan.clone().unwrap_or_else(|| VlanPattern::Stack(Vec::new())),
+            vlans: self.vlan.unwrap_or(VlanPattern::NONE),
             workers: self.workers.map_or_else(|| workers(Io::AfPacket), usize::from),
             mss_clamp: self.mss_clamp,
             config,

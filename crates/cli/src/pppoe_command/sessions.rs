@@ -4,11 +4,10 @@ use super::{BOLD, POOR, StateArguments};
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
 use format::{Table, plural, printable, quoted, thousands};
-use link::pppoe::VlanPattern;
 use service::Kind;
 use std::io::{self, Write};
-use wire::Vlans;
 use wire::emit::Encapsulation;
+use wire::{VlanPattern, Vlans};
 
 #[derive(clap::Args)]
 #[command(after_help = "\

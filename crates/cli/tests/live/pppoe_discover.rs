@@ -6,7 +6,7 @@ use crate::machine::{WAN, two_ends};
 use crate::output::assert_is_text;
 use crate::run::{BINARY, Ended, Report};
 use kernel::netlink::link_by_name;
-use link::pppoe::{ControlSocket, VlanPattern};
+use link::pppoe::ControlSocket;
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::{Answer, Arrival, Concentrator, Config, Request};
 use pppoe::discovery::place::Place;
@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::Namespace;
 use testkit::wait_until;
+use wire::VlanPattern;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::pppoe::Stage;
 

@@ -16,7 +16,6 @@ use super::status::{SessionStatus, Shared};
 use crate::error::Error;
 use format::Quotable;
 use kernel::netlink::{Events, Link};
-use link::pppoe::VlanPattern;
 use link::pppoe::kernel::{Clock, random};
 use link::pppoe::{ControlSocket, Losses};
 use link::running::{Ended, check_name, descriptors, find_parent};
@@ -33,8 +32,8 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::Vlans;
 use wire::emit::{Encapsulation, PppoeSession};
+use wire::{VlanPattern, Vlans};
 
 /// How long the goodbye may take: Terminate-Request, its answer, PADT.
 const GOODBYE: Duration = Duration::from_secs(3);

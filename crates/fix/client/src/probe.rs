@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use kernel::netlink::Link;
-use link::pppoe::{ControlSocket, VlanPattern};
+use link::pppoe::ControlSocket;
 use pppoe::Random;
 use pppoe::discovery::Packet;
 use pppoe::discovery::probe::{Probe, Question};
@@ -15,9 +15,9 @@ use service::event_loop::ready;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
-use wire::Vlans;
 use wire::ethernet::MacAddress;
 use wire::pppoe::Stage;
+use wire::{VlanPattern, Vlans};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

@@ -11,7 +11,6 @@
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
 use link::lines::Lines;
-use link::pppoe::VlanPattern;
 use offload::Prefix as Head;
 use pppoe::concentrator::BitRates;
 use pppoe::concentrator::network::Network;
@@ -22,6 +21,7 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
+use wire::VlanPattern;
 use wire::emit::{Emit, Encapsulation, Ipv4, Udp};
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};

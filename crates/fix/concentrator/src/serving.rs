@@ -15,7 +15,6 @@ use crate::radius::Servers;
 use crate::subscribers::{self, Subscribers};
 use handover::Successor;
 use kernel::netlink::{self, link_by_name};
-use link::pppoe::VlanPattern;
 use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
 use pppoe::concentrator::secrets::Secrets;
@@ -31,6 +30,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
+use wire::VlanPattern;
 
 pub(crate) use control::Control;
 pub use handover::Withheld;

@@ -50,7 +50,7 @@ use link::datapath::{DataPath, Line, PathError};
 use link::frame_size::needed_mtu;
 use link::framing::Form;
 use link::parent::Admission;
-use link::pppoe::{FrameSet, VlanPattern, program};
+use link::pppoe::{FrameSet, program};
 use link::running::{Claim, Event, Seen, Watch, Workers, check_name, find_parent};
 use link::{Counted, Counters, Dropped, Error};
 use pppoe::concentrator::BitRates;
@@ -58,8 +58,8 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use wire::Vlans;
 use wire::ethernet::MacAddress;
+use wire::{VlanPattern, Vlans};
 
 /// A session of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

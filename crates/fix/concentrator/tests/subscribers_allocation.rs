@@ -2,16 +2,15 @@
 
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
-use link::pppoe::VlanPattern;
 use pppoe::concentrator::BitRates;
 use rxlane_concentrator::subscribers::{Config, Limits, Number, Registry, Session, Subscribers};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
-use wire::Vlans;
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
+use wire::{VlanPattern, Vlans};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -4,8 +4,6 @@
 pub mod control_socket;
 mod filter;
 pub mod kernel;
-mod vlan_pattern;
 
 pub use control_socket::{ControlFrame, ControlSocket, Losses};
 pub use filter::{FrameSet, program};
-pub use vlan_pattern::{Level, VlanPattern, VlanPatternError};

@@ -6,9 +6,10 @@
 //! ```
 //! use rxlane_kernel::socket::filter::{Program, To};
 //! use wire::ethernet::EtherType;
+//! use wire::vlan_pattern::Level;
 //!
 //! let mut program = Program::received();
-//! program.tags(&[(None, Some(35))]);
+//! program.tags(&[Level { tpid: None, vids: Some((35, 35)) }]);
 //! program.load_behind(0);
 //! program.equals(EtherType::PPPOE_SESSION.0, To::Accept, To::Refuse);
 //! assert!(program.finish().len() < 40);
@@ -16,6 +17,7 @@
 
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::TAG_LENGTH;
+use wire::vlan_pattern::Level;
 
 /// An instruction.
 pub type Instruction = libc::sock_filter;
@@ -30,6 +32,8 @@ const FROM_INDEX: u16 = (libc::BPF_MISC | libc::BPF_TXA) as u16;
 const ADD: u16 = (libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const MORE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const GO: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
@@ -50,9 +54,6 @@ const ETHERTYPE: u32 = 12;
 const VID: u32 = 0x0fff;
 /// The five TPIDs.
 const TPIDS: std::ops::RangeInclusive<u32> = 1..=5;
-
-/// What a tag has to be; `None`: anything.
-pub type TagMatch = (Option<EtherType>, Option<u16>);
 
 /// Where a jump leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,24 +174,20 @@ impl Program {
 
     /// Demands these tags, outermost first. The kernel took the outermost off; or it is in the frame, as are those of TPIDs that
     /// it does not know.
-    pub fn tags(&mut self, tags: &[TagMatch]) {
+    pub fn tags(&mut self, tags: &[Level]) {
         self.push(LOAD_WORD, VLAN_TAG_PRESENT);
-        let Some(((tpid, vid), inner)) = tags.split_first() else {
+        let Some((outermost, inner)) = tags.split_first() else {
             self.equals(0_u32, To::Next, To::Refuse);
             self.push(SET_INDEX, 0);
             return;
         };
         let (inside, under) = (self.label(), self.label());
         self.equals(0_u32, To::Label(inside), To::Next);
-        if let Some(tpid) = tpid {
+        if let Some(tpid) = outermost.tpid {
             self.push(LOAD_WORD, VLAN_TPID);
             self.equals(tpid.0, To::Next, To::Refuse);
         }
-        if let Some(vid) = vid {
-            self.push(LOAD_WORD, VLAN_TAG);
-            self.push(AND, VID);
-            self.equals(*vid, To::Next, To::Refuse);
-        }
+        self.vid(outermost, LOAD_WORD, VLAN_TAG);
         self.in_frame(inner);
         self.go(To::Label(under));
         self.here(inside);
@@ -199,11 +196,11 @@ impl Program {
     }
 
     /// Demands tags behind the addresses.
-    fn in_frame(&mut self, tags: &[TagMatch]) {
+    fn in_frame(&mut self, tags: &[Level]) {
         let mut at = ETHERTYPE;
-        for (tpid, vid) in tags {
+        for level in tags {
             self.push(LOAD_HALF, at);
-            match tpid {
+            match level.tpid {
                 Some(tpid) => self.equals(tpid.0, To::Next, To::Refuse),
                 None => {
                     let tag = self.label();
@@ -211,14 +208,23 @@ impl Program {
                     self.here(tag);
                 }
             }
-            if let Some(vid) = vid {
-                self.push(LOAD_HALF, at + 2);
-                self.push(AND, VID);
-                self.equals(*vid, To::Next, To::Refuse);
-            }
+            self.vid(level, LOAD_HALF, at + 2);
             at += TAG_LENGTH as u32;
         }
         self.push(SET_INDEX, at - ETHERTYPE);
+    }
+
+    /// Demands the VLAN identifier of a tag, which `load` gets from there.
+    fn vid(&mut self, level: &Level, load: u16, from: u32) {
+        let Some((first, last)) = level.vids else { return };
+        self.push(load, from);
+        self.push(AND, VID);
+        if first == last {
+            self.equals(first, To::Next, To::Refuse);
+        } else {
+            self.steps.push((AT_LEAST, first.into(), To::Next, To::Refuse));
+            self.steps.push((MORE, last.into(), To::Refuse, To::Next));
+        }
     }
 
     fn push(&mut self, code: u16, value: u32) {
@@ -259,8 +265,9 @@ mod tests {
 
     #[test]
     fn every_jump_reaches() {
-        let fixed = (Some(EtherType::VLAN), Some(7));
-        for tags in [&[][..], &[(None, None); 4], &[fixed], &[fixed; 8]] {
+        let fixed = Level { tpid: Some(EtherType::VLAN), vids: Some((7, 7)) };
+        let range = Level { tpid: None, vids: Some((7, 9)) };
+        for tags in [&[][..], &[Level::default(); 4], &[fixed], &[fixed; 8], &[range; 4]] {
             let mut program = Program::received();
             program.tags(tags);
             program.load_behind(0);

@@ -5,8 +5,8 @@ use super::handover;
 use super::status::{ConcentratorStatus, Disconnected, SCHEMA, counters, subscriber};
 use crate::event::Event;
 use kernel::netlink;
+use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
-use link::pppoe::{Losses, VlanPattern};
 use pppoe::Time;
 use pppoe::concentrator::{Action, Concentrator, Filter, Identity, Step};
 use service::control::{ControlHandler, Refused};
@@ -15,6 +15,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wire::VlanPattern;
 
 /// A concentrator and what its data path carries.
 #[derive(Debug)]

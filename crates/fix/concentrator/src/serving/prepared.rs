@@ -23,8 +23,8 @@ use crate::subscribers::{self, Limits, Registry, Subscribers};
 use kernel::netlink::{self, Address, Link, link_local};
 use link::batch;
 use link::frame_size::{longest_mtu, needed_mtu};
+use link::pppoe::ControlSocket;
 use link::pppoe::kernel::{Clock, random};
-use link::pppoe::{ControlSocket, VlanPattern};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Saved, Snapshot};
@@ -36,9 +36,9 @@ use service::record;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::vlan::{Tag, Tci};
+use wire::{VlanPattern, Vlans};
 
 /// After how many sessions the former process hears that more follow.
 const BUSY: usize = 1024;
@@ -112,7 +112,7 @@ impl Prepared {
         }
         let own = parent.mac.unwrap_or_default();
         let open = if former.is_some() { ControlSocket::deaf } else { ControlSocket::open };
-        let socket = open(parent.index, own, start.vlans.clone())
+        let socket = open(parent.index, own, start.vlans)
             .map_err(Error::kernel(format!("open a packet socket on {}", start.parent)))?;
         let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
         let (clock, local, workers) = (Clock::default(), start.config.local, start.workers);
@@ -346,7 +346,7 @@ fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
     subscribers::Config {
         name: if is_beside { standby_name(std::process::id()) } else { start.name.clone() },
         parent: start.parent.clone(),
-        vlans: start.vlans.clone(),
+        vlans: start.vlans,
         addresses: addresses(&start.config),
         mtu,
         workers: start.workers,

@@ -6,9 +6,10 @@
 //! is for [`Framing::decapsulate`] to refuse and to count, a frame of the session from another station among it.
 
 use crate::framing::{Form, Framing};
-use kernel::socket::filter::{Instruction, Program, TagMatch, To};
+use kernel::socket::filter::{Instruction, Program, To};
 use wire::ethernet::EtherType;
 use wire::ppp::PppProtocol;
+use wire::vlan_pattern::Level;
 
 /// Set in the first byte of a compressed PPP protocol field (RFC 1661 section 6.5).
 const COMPRESSED: u32 = 0x0100;
@@ -18,8 +19,7 @@ pub(crate) const PPP_PROTOCOL: u32 = 2 + 6;
 
 pub(crate) fn program(framing: &Framing) -> Vec<Instruction> {
     let mut program = Program::received();
-    let tags = framing.encapsulation().tags().iter().map(|tag| (Some(tag.tpid), Some(tag.tci.vid())));
-    program.tags(&tags.collect::<Vec<TagMatch>>());
+    program.tags(&framing.encapsulation().tags().iter().map(|tag| Level::from(*tag)).collect::<Vec<_>>());
     program.load_behind(0);
     match (framing.form(), framing.encapsulation().pppoe().and_then(|pppoe| pppoe.session)) {
         (Form::Packets, Some(session)) => {

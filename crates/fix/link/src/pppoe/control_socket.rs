@@ -17,7 +17,6 @@
 //! RFC 2516 sections 4 to 7.
 
 use super::filter::{FrameSet, program};
-use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
 use crate::parent::{self, Admission};
 use kernel::socket::filter::{Instruction, all_or_none};
@@ -28,11 +27,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::ppp::PppProtocol;
 use wire::pppoe::{self, Stage};
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
+use wire::{VlanPattern, Vlans};
 
 /// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;

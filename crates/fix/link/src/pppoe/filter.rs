@@ -4,12 +4,11 @@
 //! what makes a packet of IPv6 one of host configuration. Everything else is for who receives.
 
 use super::control_socket::{DHCPV6_SERVER_PORT, ICMPV6_FROM_LINK, LINK_MULTICAST, ROUTER_SOLICITATION};
-use super::vlan_pattern::VlanPattern;
 use crate::parent::filter::{PPP_PROTOCOL, ppp_protocol};
-use kernel::socket::filter::{Instruction, Program, TagMatch, To};
-use wire::Vlans;
+use kernel::socket::filter::{Instruction, Program, To};
 use wire::ethernet::{EtherType, MacAddress};
 use wire::ppp::PppProtocol;
+use wire::{VlanPattern, Vlans};
 
 /// Which frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +25,7 @@ pub fn program(frames: FrameSet, local: MacAddress, vlans: &VlanPattern) -> Vec<
     let mut program = Program::received();
     match vlans {
         VlanPattern::Any => program.any_tags(Vlans::MOST),
-        VlanPattern::Stack(levels) => {
-            let tags = levels.iter().map(|level| (level.tpid, level.vid));
-            program.tags(&tags.collect::<Vec<TagMatch>>());
-        }
+        VlanPattern::Stack(_) => program.tags(&vlans.levels().collect::<Vec<_>>()),
     }
     program.load_behind(0);
     match frames {
@@ -87,7 +83,7 @@ mod tests {
     #[test]
     fn every_jump_reaches() {
         for frames in [FrameSet::Control, FrameSet::Data] {
-            for pattern in ["any", "none", "35", "*.*.*.*", "1.2.3.4"] {
+            for pattern in ["any", "none", "35", "*.*.*.*", "1.2.3.4", "1-2.3-4.5-6.7-8"] {
                 let program = program(frames, MacAddress([2; 6]), &pattern.parse().expect("a pattern"));
                 assert!(program.len() < 250, "{pattern}: {}", program.len());
             }

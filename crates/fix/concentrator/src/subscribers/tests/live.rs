@@ -6,7 +6,6 @@ use kernel::socket::Transmit;
 use kernel::socket::filter::all_or_none;
 use kernel::socket::{Packet, udp};
 use link::parent::{Admission, Arrival, buffer, receive, receiver};
-use link::pppoe::VlanPattern;
 use link::running::{Event, Means, Request, Running};
 use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
@@ -18,6 +17,7 @@ use std::thread;
 use std::time::Duration;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{require, wait_for, wait_until};
+use wire::VlanPattern;
 
 const PATIENCE: Duration = testkit::PATIENCE;
 const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -98,7 +98,7 @@ fn discovery_and_negotiation_arrive_and_data_does_not() {
             frames.push(frame(local, "q:1,q:2,q:3,q:4,q:5", 0x8863, &PADI));
             let end = frame(local, own[0], 0x8863, &[0x11, 9, 0, 0, 0, 1, 0xee]);
             frames.push(end);
-            let mut socket = ControlSocket::open(near.index, local, pattern.clone()).expect("a socket");
+            let mut socket = ControlSocket::open(near.index, local, pattern).expect("a socket");
             let mut transmit = Transmit::open("far0").expect("a socket");
             transmit.send(&frames.iter().map(Vec::as_slice).collect::<Vec<_>>()).expect("sent");
             let (found, refused) = seen(&mut socket, 0xee);
