@@ -259,7 +259,7 @@ impl ServeArguments {
         Means {
             name: &self.name,
             has_local: self.local.is_some(),
-            has_pool: self.pool.iter().any(|pool| pool.name.is_none()),
+            pools: &self.pool,
             asks: self.radius.is_some(),
         }
     }

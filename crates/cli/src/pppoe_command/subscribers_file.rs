@@ -3,8 +3,9 @@
 use super::LARGEST;
 use crate::output::{Lacks, complain};
 use anyhow::{Context, anyhow, bail};
-use format::{plural, quoted};
+use format::{plural, printable, quoted};
 use kernel::file::Regular;
+use pppoe::concentrator::pool::NamedRange;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use service::memory;
 use std::io::{self, Read, Write};
@@ -23,8 +24,8 @@ pub struct Means<'a> {
     pub name: &'a str,
     /// Whether it has an IPv4 address.
     pub has_local: bool,
-    /// Whether it has addresses for those that have none of their own.
-    pub has_pool: bool,
+    /// Its pools.
+    pub pools: &'a [NamedRange],
     /// Whether RADIUS authenticates who is not named.
     pub asks: bool,
 }
@@ -32,15 +33,15 @@ pub struct Means<'a> {
 impl Means<'_> {
     /// Who gets nothing, or no IPv4 address, and why; `None`: everybody gets what they should.
     pub fn unserved(&self, secrets: &Secrets, anybody: bool) -> Option<String> {
+        let has_pool = self.pools.iter().any(|pool| pool.name.is_none());
         let lacks = |subscriber: &Subscriber| match subscriber.profile.address {
             Address::None => false,
             Address::Fixed(_) => !self.has_local,
-            Address::Pool => !self.has_local || !self.has_pool && subscriber.profile.pool.is_none(),
+            Address::Pool => !self.has_local || !has_pool && subscriber.profile.pool.is_none(),
         };
         let option = if self.has_local { "--pool" } else { "--local" };
         let count = secrets.iter().filter(|(_, subscriber)| lacks(subscriber)).count();
-        let everybody =
-            secrets.everybody().is_some_and(lacks) || anybody && !(self.has_local && self.has_pool);
+        let everybody = secrets.everybody().is_some_and(lacks) || anybody && !(self.has_local && has_pool);
         let is_nobody = secrets.is_empty() && !anybody && !self.asks;
         let mut said = Vec::new();
         if is_nobody {
@@ -52,6 +53,12 @@ impl Means<'_> {
         }
         if everybody {
             said.push(format!("who is not named has no IPv4 address, since there is no {option}"));
+        }
+        for name in secrets.pools() {
+            if !self.pools.iter().any(|pool| pool.name.as_deref() == Some(name)) {
+                let name = printable(name);
+                said.push(format!("the pool \"{name}\" is named, and there is no --pool {name}=FIRST-LAST"));
+            }
         }
         match secrets.for_others() {
             0 => {}
@@ -146,9 +153,11 @@ mod tests {
 
     #[test]
     fn who_gets_nothing_is_told() {
+        let pool: NamedRange = "192.0.2.1-192.0.2.9".parse().expect("a pool");
         let unserved = |text: &[u8], has_local, has_pool| {
             let secrets = Secrets::parse(text, b"rxlane", None).expect("secrets");
-            Means { name: "rxlane", has_local, has_pool, asks: false }.unserved(&secrets, false)
+            let pools = if has_pool { std::slice::from_ref(&pool) } else { &[] };
+            Means { name: "rxlane", has_local, pools, asks: false }.unserved(&secrets, false)
         };
         let both = b"alice * a *\nbob * b 192.0.2.7\n";
         assert_eq!(unserved(both, true, true), None);
@@ -165,7 +174,11 @@ mod tests {
             said(b"alice other a *\n", true),
             "0 subscribers; nobody can connect; 1 line is for another server than rxlane (--name)"
         );
-        let anybody = Means { name: "rxlane", has_local: true, has_pool: false, asks: false };
+        assert_eq!(
+            unserved(b"[[vlan]]\nvlans = \"7.*\"\npool = \"gold\"\n[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n", true, true),
+            Some("1 subscriber; the pool \"gold\" is named, and there is no --pool gold=FIRST-LAST".to_owned())
+        );
+        let anybody = Means { name: "rxlane", has_local: true, pools: &[], asks: false };
         let said = anybody.unserved(&Secrets::default(), true).expect("somebody");
         assert_eq!(said, "0 subscribers; who is not named has no IPv4 address, since there is no --pool");
     }

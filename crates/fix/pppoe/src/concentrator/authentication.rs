@@ -9,6 +9,7 @@ use super::rates::BitRates;
 use super::secrets::{Address, Profile, Secrets, Subscriber};
 use super::sessions::{Lease, sessions};
 use super::{Action, Concentrator, Notice, Question, Step};
+use crate::discovery::place::Place;
 use crate::ipv6cp::draw_identifier;
 use crate::session::{Claim, Grant, Proof, Verdict};
 use std::net::Ipv4Addr;
@@ -259,7 +260,10 @@ impl Concentrator {
             lease.identifiers = Some((own, draw_identifier(own, step.random)));
         }
         let configured = profile.map(|profile| profile.address).unwrap_or_default();
-        let pool = profile.and_then(|profile| profile.pool.as_deref());
+        let place = self.table.get(slot).map(|entry| entry.identity.place).unwrap_or_default();
+        let secrets = self.secrets.clone();
+        let of_vlans = || secrets.of_vlans(place.vlans)?.pool.as_deref();
+        let pool = profile.and_then(|profile| profile.pool.as_deref()).or_else(of_vlans);
         lease.address = match configured {
             _ if self.config.local.is_none() => None,
             Address::None => None,
@@ -288,13 +292,13 @@ impl Concentrator {
             }
         }
         lease.routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
-        lease.rates = self.rates_of(profile);
+        lease.rates = self.rates_of(&place, profile);
         Ok(lease)
     }
 
-    /// What a profile says, else what holds for everybody.
-    pub(super) fn rates_of(&self, profile: Option<&Profile>) -> BitRates {
-        profile.map(|profile| profile.rates).unwrap_or_default().or(self.config.rates)
+    /// As [`rates`], now.
+    pub(super) fn rates_of(&self, place: &Place, profile: Option<&Profile>) -> BitRates {
+        rates(&self.secrets, self.config.rates, place, profile)
     }
 
     /// Sees that nobody has a fixed address.
@@ -313,6 +317,17 @@ impl Concentrator {
         self.take_over(step, holder, slot);
         Ok(())
     }
+}
+
+/// What a profile says, else what holds in the VLANs, else for everybody.
+pub(super) fn rates(
+    secrets: &Secrets,
+    everybodys: BitRates,
+    place: &Place,
+    profile: Option<&Profile>,
+) -> BitRates {
+    let of_vlans = secrets.of_vlans(place.vlans).map(|vlans| vlans.rates).unwrap_or_default();
+    profile.map(|profile| profile.rates).unwrap_or_default().or(of_vlans).or(everybodys)
 }
 
 /// Compares a claim with the secret. Of a user who is unknown it takes as long.

@@ -38,10 +38,11 @@ impl Concentrator {
             let text = "the concentrator takes no more sessions for the time being";
             self.refuse(step, request, Kind::AcSystem, text);
         } else {
-            while let Some(slot) = self.table.surplus(request) {
+            let most = self.secrets.of_vlans(request.place.vlans).and_then(|vlans| vlans.sessions);
+            while let Some(slot) = self.table.surplus(request, most) {
                 self.give_way(step, slot);
             }
-            match self.table.number(step.now, request, step.random) {
+            match self.table.number(step.now, request, most, step.random) {
                 Ok(number) => self.confirm(step, request, number, cookie),
                 Err(full) => {
                     self.refuse(step, request, Kind::AcSystem, &full.to_string());

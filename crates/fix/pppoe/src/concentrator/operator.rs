@@ -1,6 +1,7 @@
 //! What an operator asks for: the list of sessions, a session's end, no more sessions, other secrets.
 
 use super::accounting::{Ended, Traffic};
+use super::authentication::rates;
 use super::network::Network;
 use super::rates::BitRates;
 use super::secrets::{Address, Difference, Secrets};
@@ -146,9 +147,11 @@ impl Concentrator {
         change: &Change,
     ) -> Result<usize, NotGranted> {
         let slots = self.slots_of(filter);
+        let (secrets, everybodys) = (self.secrets.clone(), self.config.rates);
         let mut changed = 0;
         for slot in &slots {
             let Some(entry) = self.table.get_mut(*slot) else { continue };
+            let place = entry.identity.place;
             let Some(granted) = &mut entry.granted else { continue };
             let granted = Arc::make_mut(granted);
             granted.time = change.time.or(granted.time);
@@ -158,7 +161,7 @@ impl Concentrator {
                 granted.class.clone_from(&change.class);
             }
             granted.profile.rates = change.rates.or(granted.profile.rates);
-            let rates = granted.profile.rates.or(self.config.rates);
+            let rates = rates(&secrets, everybodys, &place, Some(&granted.profile));
             carry(step, entry, rates);
             if let Some(opened) = entry.opened {
                 entry.limit_time(opened);
@@ -223,10 +226,12 @@ impl Concentrator {
             lease.address.into_iter().for_each(|address| self.addresses.hold(address));
             self.prefixes.hold(lease.prefixes);
         }
-        let most = self.config.rates;
-        for entry in self.table.entries_mut().filter(|entry| entry.granted.is_none()) {
-            let own = entry.identity.user.as_deref().and_then(|user| secrets.find(user));
-            let rates = own.map(|subscriber| subscriber.profile.rates).unwrap_or_default().or(most);
+        let everybodys = self.config.rates;
+        for entry in self.table.entries_mut() {
+            let named =
+                || secrets.find(entry.identity.user.as_deref()?).map(|subscriber| &subscriber.profile);
+            let profile = entry.granted.as_ref().map(|granted| &granted.profile).or_else(named);
+            let rates = rates(&secrets, everybodys, &entry.identity.place, profile);
             carry(step, entry, rates);
         }
         let difference = secrets.difference(&old);
@@ -238,7 +243,7 @@ impl Concentrator {
     }
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &HashMap<Network, &[u8]>) -> Option<Why> {
-        if self.secrets.blocked().contains(&entry.identity.station) {
+        if self.secrets.blocked().has(&entry.identity.place, entry.identity.station) {
             return Some(Why::Blocked);
         }
         let user = entry.identity.user.as_deref()?;

@@ -9,6 +9,14 @@
 //! ```toml
 //! blocked = ["02:00:5e:00:00:01"]                    # MAC addresses of hosts that get no answer
 //!
+//! [[vlan]]                                           # what holds in VLANs for whom nothing else is said; the first that has them
+//! vlans = "100-199.*"
+//! pool = "gold"
+//! download = "100M"
+//! upload = "20M"
+//! sessions = 8                                       # of each stack of tags at the same time
+//! blocked = false                                    # whether hosts there get no answer
+//!
 //! [[subscriber]]
 //! user = "alice"                                     # as the host says it, with the realm if there is one
 //! password = "correct horse"
@@ -48,13 +56,14 @@ mod table_form;
 
 use super::network::{Network, Prefixes};
 use super::rates::BitRates;
+use crate::discovery::concentrator::Blocked;
 use crate::ipcp::is_usable;
 use format::{Quotable, plural};
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::net::Ipv4Addr;
-use wire::ethernet::MacAddress;
+use wire::{VlanPattern, Vlans};
 
 /// A password, which is not shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -136,6 +145,19 @@ impl Profile {
     }
 }
 
+/// What holds in VLANs, where nothing else is said of a subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VlanProfile {
+    pub vlans: VlanPattern,
+    /// The name of the pool of which addresses are; `None`: that of everybody.
+    pub pool: Option<Box<str>>,
+    pub rates: BitRates,
+    /// Most sessions of each stack of tags; `None`: what holds for every one.
+    pub sessions: Option<u32>,
+    /// Whether hosts get no answer.
+    pub is_blocked: bool,
+}
+
 impl Subscriber {
     /// Whether the same holds, on whatever line.
     fn is_as(&self, other: &Subscriber) -> bool {
@@ -155,11 +177,13 @@ pub struct Difference {
     everybody: Option<&'static str>,
     /// MAC addresses that are blocked now, where they are others than before.
     blocked: Option<usize>,
+    /// Tables `[[vlan]]`, where they are others than before.
+    vlans: Option<usize>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { subscribers, added, changed, removed, everybody, blocked } = *self;
+        let Difference { subscribers, added, changed, removed, everybody, blocked, vlans } = *self;
         f.write_str(&plural(subscribers as u64, "subscriber"))?;
         let counts = [(added, "new"), (changed, "changed"), (removed, "removed")];
         let mut parts: Vec<String> = counts
@@ -169,6 +193,7 @@ impl fmt::Display for Difference {
             .collect();
         parts.extend(everybody.map(|what| format!("everybody else (*) {what}")));
         parts.extend(blocked.map(|count| format!("{count} blocked")));
+        parts.extend(vlans.map(|count| format!("{} [[vlan]]", plural(count as u64, "table"))));
         if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }
     }
 }
@@ -178,7 +203,8 @@ impl fmt::Display for Difference {
 pub struct Secrets {
     named: HashMap<Box<[u8]>, Subscriber>,
     anybody: Option<Box<Subscriber>>,
-    blocked: HashSet<MacAddress>,
+    blocked: Blocked,
+    vlans: Vec<VlanProfile>,
     for_others: usize,
 }
 
@@ -213,9 +239,20 @@ impl Secrets {
         self.named.get(user)
     }
 
-    /// MAC addresses of hosts that get no answer, whoever connects from them.
-    pub const fn blocked(&self) -> &HashSet<MacAddress> {
+    /// Whose discovery gets no answer.
+    pub(crate) const fn blocked(&self) -> &Blocked {
         &self.blocked
+    }
+
+    /// What holds in these VLANs.
+    pub(crate) fn of_vlans(&self, vlans: Vlans) -> Option<&VlanProfile> {
+        self.vlans.iter().find(|profile| profile.vlans.has(vlans))
+    }
+
+    /// The names of all pools that anything is to be of.
+    pub fn pools(&self) -> BTreeSet<&str> {
+        let subscribers = self.named.values().filter_map(|subscriber| subscriber.profile.pool.as_deref());
+        subscribers.chain(self.vlans.iter().filter_map(|profile| profile.pool.as_deref())).collect()
     }
 
     /// Number of named subscribers.
@@ -252,7 +289,9 @@ impl Secrets {
                 Some(former) => difference.changed += usize::from(!subscriber.is_as(former)),
             }
         }
-        difference.blocked = (self.blocked != before.blocked).then_some(self.blocked.len());
+        difference.blocked =
+            (self.blocked.stations != before.blocked.stations).then_some(self.blocked.stations.len());
+        difference.vlans = (self.vlans != before.vlans).then_some(self.vlans.len());
         difference.removed = before.len() + difference.added - self.len();
         difference.everybody = match (&self.anybody, &before.anybody) {
             (None, None) => None,
@@ -291,7 +330,7 @@ pub struct Error {
     pub line: usize,
     /// What is wrong with it, and what was expected. Nothing of it quotes a password.
     pub mistake: String,
-    /// TOML: the table that it is in.
+    /// TOML: the table `[[subscriber]]` that it is in.
     pub subscriber: Option<Table>,
 }
 

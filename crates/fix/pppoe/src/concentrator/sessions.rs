@@ -325,14 +325,16 @@ impl Table {
         self.half_open
     }
 
-    /// Draws a number for another half-open session, if there is room for one.
+    /// Draws a number for another half-open session, if there is room for one. `most`: sessions of its place, where they are not as
+    /// many as of every one.
     pub(super) fn number(
         &mut self,
         now: Time,
         request: &Request,
+        most: Option<u32>,
         random: &mut dyn Random,
     ) -> Result<u16, Full> {
-        self.room(request)?;
+        self.room(request, most)?;
         let (Table { numbers, by_number, .. }, place) = (self, request.place);
         numbers
             .draw(now, &place, random, |number| by_number.contains_key(&(place, number)))
@@ -340,8 +342,8 @@ impl Table {
     }
 
     /// Whether there is room for another half-open session.
-    fn room(&self, request: &Request) -> Result<(), Full> {
-        let (caps, place) = (self.caps, request.place);
+    fn room(&self, request: &Request, most: Option<u32>) -> Result<(), Full> {
+        let (caps, place) = (Caps { place: most.unwrap_or(self.caps.place), ..self.caps }, request.place);
         let (sessions, half_open) =
             self.places.get(&place).map(|here| (here.sessions, here.half_open)).unwrap_or_default();
         let of_station = self.by_station.count(&(place, request.host), caps.station);
@@ -362,8 +364,8 @@ impl Table {
     /// The silent session that has to go before the one that is requested has room; `None`: there is room, or none goes. Where a place is
     /// full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
     /// nothing from the others; a host that has got its PADS speaks at once.
-    pub(super) fn surplus(&self, request: &Request) -> Option<u32> {
-        let of = match self.room(request).err()? {
+    pub(super) fn surplus(&self, request: &Request, most: Option<u32>) -> Option<u32> {
+        let of = match self.room(request, most).err()? {
             Full::Station(_) | Full::Line(_) => return None,
             Full::Place(_) | Full::PlaceHalfOpen(_) => &request.place,
             Full::Sessions(_) | Full::HalfOpen(_) => &self.silent.last()?.1,

@@ -306,7 +306,7 @@ impl Concentrator {
         let config = self.session_config.clone();
         let session = Session::resume(config, &saved.ppp, &grant, step.now, step.random);
         let session = session.ok_or("the PPP state that was handed over makes no sense")?;
-        let lease = self.lease_again(user, profile, saved)?;
+        let lease = self.lease_again(&place, user, profile, saved)?;
         let identity = Identity { user: None, ..saved.identity(self.table.no_slot(), place) };
         let max_payload = saved.max_payload.min(self.config.discovery.max_payload);
         let mut entry = Entry::new(session, identity, max_payload, step.now);
@@ -354,6 +354,7 @@ impl Concentrator {
     /// Takes what a session had out of the pools again.
     fn lease_again(
         &mut self,
+        place: &Place,
         user: &[u8],
         profile: Option<&Profile>,
         saved: &Saved,
@@ -384,7 +385,7 @@ impl Concentrator {
         had?;
         let Saved { address, prefixes, identifiers, .. } = *saved;
         let routes = profile.map(|profile| profile.routes.clone()).unwrap_or_default();
-        Ok(Lease { address, prefixes, identifiers, routes, rates: self.rates_of(profile) })
+        Ok(Lease { address, prefixes, identifiers, routes, rates: self.rates_of(place, profile) })
     }
 
     /// Notifies the host of a session that is not continued, and writes its last record.

@@ -20,6 +20,7 @@ use super::place::Place;
 use super::{PLAIN_PAYLOAD, Packet, is_session};
 use crate::{Random, Time};
 use std::collections::{BTreeMap, HashSet};
+use wire::VlanPattern;
 use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, TagType};
 
@@ -216,6 +217,22 @@ pub struct Arrival<'a> {
     pub packet: Packet<'a>,
 }
 
+/// Whose PADI and PADR get no answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Blocked {
+    pub stations: HashSet<MacAddress>,
+    /// VLANs, and whether they are blocked: the first that has those of a packet holds.
+    pub vlans: Vec<(VlanPattern, bool)>,
+}
+
+impl Blocked {
+    pub fn has(&self, place: &Place, station: MacAddress) -> bool {
+        let mut vlans = self.vlans.iter();
+        self.stations.contains(&station)
+            || vlans.find(|(vlans, _)| vlans.has(place.vlans)).is_some_and(|(_, is_blocked)| *is_blocked)
+    }
+}
+
 /// The machine. Its memory is that of its tables, 2.6 MB at most, whatever comes, and of the blocked addresses.
 #[derive(Debug)]
 pub struct Concentrator {
@@ -224,7 +241,7 @@ pub struct Concentrator {
     offers: Limits,
     requests: Limits,
     is_draining: bool,
-    blocked: HashSet<MacAddress>,
+    blocked: Blocked,
     counters: Counters,
 }
 
@@ -233,7 +250,7 @@ impl Concentrator {
     pub fn new(config: Config, now: Time, random: &mut dyn Random) -> Concentrator {
         let cookies = Cookies::new(now, random);
         let (offers, requests) = (Limits::new(config.offers, random), Limits::new(config.requests, random));
-        let (blocked, counters) = (HashSet::new(), Counters::default());
+        let (blocked, counters) = (Blocked::default(), Counters::default());
         Concentrator { config, cookies, offers, requests, is_draining: false, blocked, counters }
     }
 
@@ -253,7 +270,7 @@ impl Concentrator {
     }
 
     /// Gives hosts with these addresses no answer from now on.
-    pub(crate) fn set_blocked(&mut self, blocked: &HashSet<MacAddress>) {
+    pub(crate) fn set_blocked(&mut self, blocked: &Blocked) {
         self.blocked.clone_from(blocked);
     }
 
@@ -289,7 +306,9 @@ impl Concentrator {
             return Err(Reason::Destination);
         }
         match message.code() {
-            Code::PADI | Code::PADR if self.blocked.contains(&packet.source) => Err(Reason::Blocked),
+            Code::PADI | Code::PADR if self.blocked.has(&arrival.place, packet.source) => {
+                Err(Reason::Blocked)
+            }
             Code::PADI => self.offer(now, arrival, &message, random),
             Code::PADR => self.request(now, arrival, &message),
             Code::PADT if is_session(message.session()) => {

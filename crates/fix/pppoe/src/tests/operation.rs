@@ -417,3 +417,46 @@ fn rates_are_those_of_the_secrets_else_those_of_everybody_and_change_in_mid_sess
     assert_eq!((world.up(), world.ends.len()), (2, 0));
     world.check();
 }
+
+/// Pool, rates, number and whether there is an answer at all: of the VLANs where nothing else is said of a subscriber, and of the first
+/// table that has them.
+#[test]
+fn vlans_have_what_their_table_says() {
+    let users: String = ["a", "b", "c", "d"]
+        .map(|user| format!("[[subscriber]]\nuser = \"{user}\"\npassword = \"p\"\n"))
+        .concat();
+    let own = "[[subscriber]]\nuser = \"e\"\npassword = \"p\"\npool = \"iron\"\nupload = \"3M\"\n";
+    let tables = "[[vlan]]\nvlans = \"100-199.7\"\nblocked = true\n[[vlan]]\nvlans = \"100-199.*\"\npool = \"gold\"\ndownload = \"50M\"\n\
+                  upload = \"5M\"\nsessions = 1\n";
+    let mut config = config();
+    config.rates = BitRates { download: Some(1_000_000), upload: Some(1_000_000) };
+    config.named_pools.insert("gold".into(), vec!["10.1.0.1-10.1.0.9".parse().expect("a range")]);
+    config.named_pools.insert("iron".into(), vec!["10.2.0.1-10.2.0.9".parse().expect("a range")]);
+    let mut world = World::new(config, secrets(&format!("{tables}{users}{own}")), 5);
+    let hosts = [("a", 150, 1), ("b", 150, 1), ("c", 100, 7), ("d", 200, 1), ("e", 199, 1)];
+    for (number, (user, outer, inner)) in (1..).zip(hosts) {
+        world.join(Host::new(number, place(outer, inner), user, "p", &ALL));
+        world.run(seconds(2));
+    }
+    let has = |world: &World, user: &str| {
+        let installed =
+            world.installed.values().find(|installed| installed.identity.user() == user.as_bytes())?;
+        let BitRates { download, upload } = installed.rates;
+        Some((installed.ipv4?.1.octets()[1], download? / 1_000_000, upload? / 1_000_000))
+    };
+    let all = |world: &World| ["a", "b", "c", "d", "e"].map(|user| has(world, user));
+    assert_eq!(all(&world), [Some((1, 50, 5)), None, None, Some((0, 1, 1)), Some((2, 50, 3))]);
+    assert!(world.hosts[1].was_told("this VLAN is full: it has 1 session"));
+    assert!(world.concentrator.discovery_counters().ignored[&Reason::Blocked] > 0);
+
+    let reloaded = world.act(|machine, step| {
+        let tables =
+            "[[vlan]]\nvlans = \"150.*\"\nblocked = true\n[[vlan]]\nvlans = \"any\"\ndownload = \"7M\"\n";
+        machine.reload(step, secrets(&format!("{tables}{users}{own}")))
+    });
+    let a = world.installed_of("a").identity.id;
+    assert_eq!(reloaded.disagreeing, [(a, Why::Blocked)]);
+    assert_eq!(reloaded.difference.to_string(), "5 subscribers (2 tables [[vlan]])");
+    assert_eq!(all(&world), [Some((1, 1, 1)), None, None, Some((0, 7, 1)), Some((2, 7, 3))]);
+    world.check();
+}

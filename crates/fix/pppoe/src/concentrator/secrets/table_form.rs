@@ -1,19 +1,23 @@
-//! The TOML form: `[[subscriber]]` tables.
+//! The TOML form: tables `[[subscriber]]` and `[[vlan]]`.
 //!
 //! Every value is looked at here, never by a deserialiser: its messages quote what they found, and that may be a password.
 
 use super::{
-    Address, Error, NO_USER, Password, Profile, Secrets, Subscriber, Table, no_password, not_own, station,
+    Address, Error, NO_USER, Password, Profile, Secrets, Subscriber, Table, VlanProfile, no_password,
+    not_own, station,
 };
 use crate::concentrator::network::Network;
+use crate::concentrator::rates::BitRates;
 use format::Quotable;
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wire::VlanPattern;
 use wire::ethernet::MacAddress;
 
 const KEYS: &str = "user, password, address, pool, routes, prefix, delegated, download, upload or sessions";
+const VLAN_KEYS: &str = "vlans, pool, download, upload, sessions or blocked";
 
 /// Reads the tables. `own` is the concentrator's address.
 pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
@@ -32,17 +36,23 @@ pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error>
         let at = |mistake: String| Error::new(line_of(key.span().start), mistake);
         match &**key.get_ref() {
             "subscriber" => {}
-            "blocked" => {
-                reader.secrets.blocked = blocked(value).map_err(at)?;
+            "vlan" => {
+                for (line, table) in tables("vlan", value).map_err(at)? {
+                    reader.vlan(line_of(line), table)?;
+                }
                 continue;
             }
-            other => return Err(at(unknown_key(other, "tables [[subscriber]], and blocked before them"))),
+            "blocked" => {
+                reader.secrets.blocked.stations = blocked(value).map_err(at)?;
+                continue;
+            }
+            other => {
+                let expected = "tables [[subscriber]] and [[vlan]], and blocked before them";
+                return Err(at(unknown_key(other, expected)));
+            }
         }
-        let tables = || at(wrong("subscriber", "tables, each under a line [[subscriber]]"));
-        let DeValue::Array(entries) = value.get_ref() else { return Err(tables()) };
-        for entry in entries.iter() {
-            let DeValue::Table(table) = entry.get_ref() else { return Err(tables()) };
-            let line = line_of(entry.span().start);
+        for (start, table) in tables("subscriber", value).map_err(at)? {
+            let line = line_of(start);
             reader.subscriber(line, table).map_err(|error| {
                 let user = table.get("user").and_then(|user| user.get_ref().as_str()).map(shown);
                 Error { subscriber: Some(Table { line, user }), ..error }
@@ -80,7 +90,7 @@ impl Reader<'_> {
                 "download" => rate("download", value).map(|rate| profile.rates.download = Some(rate)),
                 "upload" => rate("upload", value).map(|rate| profile.rates.upload = Some(rate)),
                 "sessions" => sessions(value).map(|sessions| profile.sessions = Some(sessions)),
-                "blocked" => Err("blocked belongs before the first [[subscriber]]".to_owned()),
+                "blocked" => Err("blocked belongs before the first [[subscriber]] or [[vlan]]".to_owned()),
                 other => Err(unknown_key(other, KEYS)),
             };
             result.map_err(|mistake| Error::new(at, mistake))?;
@@ -102,6 +112,35 @@ impl Reader<'_> {
         subscriber.password = Password::new(password.as_bytes());
         self.claim(&subscriber)?;
         self.put(user, user_line, subscriber)
+    }
+
+    fn vlan(&mut self, line: usize, table: &DeTable<'_>) -> Result<(), Error> {
+        let mut vlans = None;
+        let (mut pool, mut rates, mut most, mut is_blocked) = (None, BitRates::default(), None, false);
+        for (key, value) in table {
+            let result = match &**key.get_ref() {
+                "vlans" => pattern(value).map(|pattern| vlans = Some(pattern)),
+                "pool" => text("pool", value).map(|name| pool = Some(name.into())),
+                "download" => rate("download", value).map(|rate| rates.download = Some(rate)),
+                "upload" => rate("upload", value).map(|rate| rates.upload = Some(rate)),
+                "sessions" => sessions(value).map(|sessions| most = Some(sessions)),
+                "blocked" => {
+                    let expected = || wrong("blocked", "true or false");
+                    value.get_ref().as_bool().ok_or_else(expected).map(|value| is_blocked = value)
+                }
+                other => Err(unknown_key(other, VLAN_KEYS)),
+            };
+            result.map_err(|mistake| Error::new((self.line_of)(key.span().start), mistake))?;
+        }
+        let vlans =
+            vlans.ok_or_else(|| Error::new(line, "this [[vlan]] does not say which: vlans = \"100.*\""))?;
+        if let Some(first) = self.secrets.vlans.iter().position(|earlier| earlier.vlans == vlans) {
+            let mistake = format!("the VLANs {vlans} have a [[vlan]] already, number {}", first + 1);
+            return Err(Error::new(line, mistake));
+        }
+        self.secrets.blocked.vlans.push((vlans, is_blocked));
+        self.secrets.vlans.push(VlanProfile { vlans, pool, rates, sessions: most, is_blocked });
+        Ok(())
     }
 
     /// Sees that no two subscribers have the same address, route or prefix.
@@ -142,6 +181,24 @@ fn unknown_key(found: &str, expected: &str) -> String {
 
 fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, String> {
     value.get_ref().as_str().ok_or_else(|| wrong(key, "a text in quotes"))
+}
+
+/// The tables under a name, each with the place in the text where it begins.
+fn tables<'v, 'i>(name: &str, value: &'v Value<'i>) -> Result<Vec<(usize, &'v DeTable<'i>)>, String> {
+    let expected = || wrong(name, format!("tables, each under a line [[{name}]]"));
+    let entries = value.get_ref().as_array().ok_or_else(expected)?;
+    let table = |entry: &'v Value<'i>| match entry.get_ref() {
+        DeValue::Table(table) => Ok((entry.span().start, table)),
+        _ => Err(expected()),
+    };
+    entries.iter().map(table).collect()
+}
+
+fn pattern(value: &Value<'_>) -> Result<VlanPattern, String> {
+    let text = text("vlans", value)?;
+    text.parse().map_err(|error| {
+        wrong("vlans", format!("a pattern as of --vlan, and in \"{}\" {error}", shown(text)))
+    })
 }
 
 fn blocked(value: &Value<'_>) -> Result<HashSet<MacAddress>, String> {

@@ -183,7 +183,7 @@ fn errors_of_the_tables_name_line_and_way_out() {
         ("\n[[subscriber]]\nuser = 7\n", "3 ([[subscriber]] in line 2): user: expected a text in quotes"),
         (
             "[subscribers]\n",
-            "1: unknown key \"subscribers\": expected tables [[subscriber]], and blocked before them",
+            "1: unknown key \"subscribers\": expected tables [[subscriber]] and [[vlan]], and blocked before them",
         ),
         (
             "blocked = \"02:00:5e:00:00:01\"\n",
@@ -195,7 +195,22 @@ fn errors_of_the_tables_name_line_and_way_out() {
         ),
         (
             "[[subscriber]]\nuser = \"a\"\nblocked = []\n",
-            "3 (user \"a\", [[subscriber]] in line 1): blocked belongs before the first [[subscriber]]",
+            "3 (user \"a\", [[subscriber]] in line 1): blocked belongs before the first [[subscriber]] or [[vlan]]",
+        ),
+        ("[vlan]\nvlans = \"7\"\n", "1: vlan: expected tables, each under a line [[vlan]]"),
+        ("[[vlan]]\npool = \"a\"\n", "1: this [[vlan]] does not say which: vlans = \"100.*\""),
+        (
+            "[[vlan]]\nvlans = \"9-7\"\n",
+            "2: vlans: expected a pattern as of --vlan, and in \"9-7\" VLAN 1 of it ends before it begins: expected the lower number first",
+        ),
+        (
+            "[[vlan]]\nvlans = \"7\"\n[[vlan]]\nvlans = \"7-7\"\n",
+            "3: the VLANs 7 have a [[vlan]] already, number 1",
+        ),
+        ("[[vlan]]\nvlans = \"7\"\nblocked = 1\n", "3: blocked: expected true or false"),
+        (
+            "[[vlan]]\nvlans = \"7\"\nuser = \"a\"\n",
+            "3: unknown key \"user\": expected vlans, pool, download, upload, sessions or blocked",
         ),
         (&twice, "6 (user \"a\", [[subscriber]] in line 5): the user \"a\" has an entry in line 1 already"),
         (&taken, "5 (user \"c\"): 10.0.0.1/32 belongs to the subscriber of line 1 already"),
