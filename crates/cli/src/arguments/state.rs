@@ -1,6 +1,7 @@
 //! Where it is recorded what is up.
 
 use crate::output::complain;
+use format::quoted;
 use service::control::ControlError;
 use service::{Instances, Kind, StateDir};
 use std::path::PathBuf;
@@ -20,6 +21,14 @@ impl StateArguments {
     /// The folder.
     pub fn folder(&self) -> StateDir {
         StateDir::at(self.state_dir.clone().unwrap_or_else(|| StateDir::DEFAULT.into()))
+    }
+
+    /// A command of rxlane to paste, which finds the same folder.
+    pub fn command(&self, words: &str) -> String {
+        match &self.state_dir {
+            None => format!("rxlane {words}"),
+            Some(folder) => format!("rxlane {words} --state-dir {}", quoted(&folder.to_string_lossy())),
+        }
     }
 
     /// The records of what is attached there.

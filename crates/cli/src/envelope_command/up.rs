@@ -88,7 +88,7 @@ impl UpArguments {
         }
         let printed = match self.json {
             true => print_json(out, &resolved, done.mode, Some(&recovered)),
-            false => print_done(out, &resolved, done.mode, &recovered),
+            false => print_done(out, &resolved, done.mode, &recovered, &self.state),
         };
         match printed.and_then(|()| out.flush()) {
             // A reader that closed the pipe has not requested an end.
@@ -136,14 +136,21 @@ pub fn planned(out: &mut Output, resolved: &Resolved) -> io::Result<()> {
     print(out, resolved, resolved.plan.mode)
 }
 
-fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[String]) -> io::Result<()> {
+fn print_done(
+    out: &mut Output,
+    resolved: &Resolved,
+    mode: Mode,
+    recovered: &[String],
+    state: &StateArguments,
+) -> io::Result<()> {
     let name = printable(&resolved.plan.interface.name);
     let title = format!("{name} has an envelope of {} bytes.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
     print(out, resolved, mode)?;
     recovered.iter().try_for_each(|remark| item(out, "note", &printable(remark)))?;
-    item(out, "status", &format!("rxlane envelope status {}", quoted(&resolved.plan.interface.name)))?;
-    item(out, "undo", &format!("rxlane envelope down {}", quoted(&resolved.plan.interface.name)))
+    let name = quoted(&resolved.plan.interface.name);
+    item(out, "status", &state.command(&format!("envelope status {name}")))?;
+    item(out, "undo", &state.command(&format!("envelope down {name}")))
 }
 
 /// The end of a command that a signal wanted to end.

@@ -7,7 +7,7 @@ mod up;
 
 use crate::arguments::StateArguments;
 use crate::arguments::numbers::bit_rate;
-use crate::output::{BAD, BOLD, CommandResult, GOOD, Outcome, Output, POOR};
+use crate::output::{BAD, BOLD, CommandResult, GOOD, Outcome, Output, POOR, complain};
 use crate::physical;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
@@ -144,7 +144,8 @@ impl FlushArguments {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Waits until the program is off all ports; the kernel forwards from then on. Exit codes: 0 it is, 1 there was none, or its process was \
-killed before (the program went with it, and changed settings are restored), or does not answer, 3 it requires root.")]
+killed before (the program went with it, and changed settings are restored), or does not answer, or a setting is not restored, 3 it requires \
+root.")]
 struct DownArguments {
     /// Print JSON (schema rxlane.fastpath-down/1): the fast path as it was at its end.
     #[arg(long)]
@@ -155,18 +156,22 @@ struct DownArguments {
 
 impl DownArguments {
     fn run(self, out: &mut Output) -> CommandResult {
-        let ended = self.state.instances(Kind::Fastpath)?.end::<Status>(NAME);
-        if ended.is_err() {
-            fastpath::recover(&self.state.folder())?;
-        }
-        let last = ended?;
+        let ended = self.state.instances(Kind::Fastpath)?.end_with_result::<Status, Vec<String>>(NAME);
+        let (last, left) = match ended {
+            Ok((last, left)) => (last, left.unwrap_or_default()),
+            Err(error) => {
+                not_restored(&fastpath::recover(&self.state.folder())?);
+                return Err(error.into());
+            }
+        };
         if self.json {
-            out.json(&status::document("rxlane.fastpath-down/1", &last))?;
-            return Ok(Outcome::Success);
+            out.json(&status::Ended::new(&last, &left))?;
+        } else {
+            writeln!(out, "The fast path is off.")?;
+            status::counted(out, &last)?;
         }
-        writeln!(out, "The fast path is off.")?;
-        status::counted(out, &last)?;
-        Ok(Outcome::Success)
+        not_restored(&left);
+        Ok(if left.is_empty() { Outcome::Success } else { Outcome::Negative })
     }
 }
 
@@ -174,9 +179,14 @@ impl DownArguments {
 fn ask<T: DeserializeOwned>(state: &StateArguments, question: &str) -> anyhow::Result<T> {
     let answer = state.instances(Kind::Fastpath)?.ask(NAME, question);
     if matches!(answer, Err(ControlError::Killed { .. })) {
-        fastpath::recover(&state.folder())?;
+        not_restored(&fastpath::recover(&state.folder())?);
     }
     Ok(answer?)
+}
+
+/// Says which settings are not what they were, and what restores them.
+fn not_restored(left: &[String]) {
+    left.iter().for_each(|text| complain(&format!("a setting is not restored: {text}")));
 }
 
 /// A line of a name and a text that is broken behind it.

@@ -7,6 +7,7 @@ use crate::render::prose::fast::{obstacle, passed};
 use fastpath::Obstacle;
 use fastpath::status::{SCHEMA, Status};
 use format::{Share, duration, plural, printable, size, thousands};
+use serde::Serialize;
 use std::io::{self, Write};
 
 #[derive(clap::Args)]
@@ -39,6 +40,20 @@ impl StatusArguments {
 /// A status by a schema.
 pub fn document(schema: &str, status: &Status) -> Status {
     Status { schema: schema.to_owned(), ..status.clone() }
+}
+
+/// The fast path as it was at its end, and which settings are not restored.
+#[derive(Serialize)]
+pub struct Ended<'a> {
+    #[serde(flatten)]
+    last: Status,
+    left: &'a [String],
+}
+
+impl Ended<'_> {
+    pub fn new<'a>(last: &Status, left: &'a [String]) -> Ended<'a> {
+        Ended { last: document("rxlane.fastpath-down/1", last), left }
+    }
 }
 
 /// What was forwarded, and why the rest was not.

@@ -1,12 +1,12 @@
 //! `rxlane fastpath up`.
 
 use super::check::{self, check};
-use super::{BOLD, PortArguments, item, status};
+use super::{BOLD, PortArguments, item, not_restored, status};
 use crate::arguments::StateArguments;
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output};
 use fastpath::status::Status;
-use fastpath::{NAME, Request, Running};
+use fastpath::{Down, NAME, Request, Running};
 use format::{plural, printable};
 use service::Kind;
 use service::daemon::Ready;
@@ -85,7 +85,7 @@ impl UpArguments {
         let status = running.status()?;
         let printed = match self.json {
             true => out.json_line(&status::document(SCHEMA, &status)),
-            false => started(out, &status, self.daemon.is_daemon()),
+            false => started(out, &status, self.daemon.is_daemon(), &self.state),
         };
         unread(printed.and_then(|()| out.flush()))?;
         let mut lines = background::lines("the fast path")?;
@@ -96,23 +96,24 @@ impl UpArguments {
         let _ = notify::ready("established connections are forwarded in XDP");
         let ended = running.run();
         let _ = notify::stopping();
-        let last = running.down();
+        let down = running.down();
         if lines.finish()
-            && let Ok(last) = &last
+            && let Ok(Down { last, left }) = &down
         {
             let printed = match self.json && !self.daemon.is_daemon() {
-                true => out.json_line(&status::document("rxlane.fastpath-down/1", last)),
+                true => out.json_line(&status::Ended::new(last, left)),
                 false => writeln!(out, "The fast path is off.").and_then(|()| status::counted(out, last)),
             };
             unread(printed.and_then(|()| out.flush()))?;
         }
         ended?;
-        last?;
-        Ok(Outcome::Success)
+        let left = down?.left;
+        not_restored(&left);
+        Ok(if left.is_empty() { Outcome::Success } else { Outcome::Negative })
     }
 }
 
-fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result<()> {
+fn started(out: &mut Output, status: &Status, in_background: bool, state: &StateArguments) -> io::Result<()> {
     let title = format!("The fast path is up on {}.", printable(&status.ports.join(", ")));
     writeln!(out, "{}", out.styled(BOLD, title))?;
     item(out, "mode", &status.mode)?;
@@ -120,7 +121,7 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     if in_background {
         item(out, "daemon", &format!("process {}", status.pid))?;
     }
-    item(out, "status", "rxlane fastpath status")?;
+    item(out, "status", &state.command("fastpath status"))?;
     let interrupt = if in_background { "" } else { ", or SIGINT" };
-    item(out, "end", &format!("rxlane fastpath down{interrupt}"))
+    item(out, "end", &(state.command("fastpath down") + interrupt))
 }

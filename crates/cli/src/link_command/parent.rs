@@ -116,7 +116,7 @@ impl Opinion {
             let needed = needed_mtu(usual, encapsulation);
             let way_out = match &envelope {
                 Some(envelope) => envelope.way_out(&parent.name, needed),
-                None => format!("`ip link set {} mtu {needed}` makes room", parent.name),
+                None => format!("`ip link set {} mtu {needed}` makes room", quoted(&parent.name)),
             };
             opinion.notes.push(format!(
                 "packets have {wanted} bytes at most, not {usual}: {way_out} for the next `up`"

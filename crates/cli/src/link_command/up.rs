@@ -157,7 +157,8 @@ impl UpArguments {
             value["notes"] = opinion.notes.into();
             out.json_line(&value)
         } else {
-            started(out, &status, self.daemon.is_daemon()).and_then(|()| notes(out, &opinion.notes))
+            started(out, &status, self.daemon.is_daemon(), &self.state)
+                .and_then(|()| notes(out, &opinion.notes))
         };
         unread(printed.and_then(|()| out.flush()))?;
         // What a daemon reports later is for its log.
@@ -248,7 +249,7 @@ fn outcome(ended: Ended, request: &Request) -> Outcome {
     }
 }
 
-fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result<()> {
+fn started(out: &mut Output, status: &Status, in_background: bool, state: &StateArguments) -> io::Result<()> {
     let identity = &status.identity;
     writeln!(
         out,
@@ -259,9 +260,9 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     if in_background {
         item(out, "daemon", &format!("process {}", identity.pid))?;
     }
-    item(out, "status", &format!("rxlane link status {}", quoted(&identity.name)))?;
+    item(out, "status", &state.command(&format!("link status {}", quoted(&identity.name))))?;
     let interrupt = if in_background { "" } else { ", or SIGINT" };
-    item(out, "end", &format!("rxlane link down {}{interrupt}", quoted(&identity.name)))
+    item(out, "end", &(state.command(&format!("link down {}", quoted(&identity.name))) + interrupt))
 }
 
 fn happened(request: &Request, event: &Event) -> String {

@@ -171,6 +171,7 @@ impl ConnectArguments {
             out,
             name,
             lines: background::lines("the session")?,
+            state: &self.state,
             leaving,
             before: Vec::new(),
             log,
@@ -192,6 +193,7 @@ fn absolute(file: PathBuf) -> PathBuf {
 /// Says what happens. A terminal that is held up must not hold up the session, whose other end wants answers.
 struct Speaker<'a> {
     out: &'a mut Output,
+    state: &'a StateArguments,
     name: String,
     lines: LineWriter,
     /// Until the session is open for the first time.
@@ -265,7 +267,7 @@ impl Speaker<'_> {
                     (false, None) => Known::Here,
                     (false, Some(_)) => Known::InBackground,
                 };
-                self.out.aside(|out| opened(out, status, known)).unwrap_or_default()
+                self.out.aside(|out| opened(out, status, known, self.state)).unwrap_or_default()
             }
         }
     }
@@ -343,7 +345,7 @@ enum Known {
 }
 
 /// A session is open. The first time it is also said how to go on.
-fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<()> {
+fn opened(out: &mut Output, status: &SessionStatus, known: Known, state: &StateArguments) -> io::Result<()> {
     let title = match status::is_useless(status) {
         true => out.styled(POOR, "open, but without addresses"),
         false => out.styled(GOOD, "open"),
@@ -354,7 +356,8 @@ fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<
     if known == Known::Before {
         return Ok(());
     }
-    item(out, "status", &format!("rxlane pppoe status {}", quoted(&status.interface)))?;
+    let name = quoted(&status.interface);
+    item(out, "status", &state.command(&format!("pppoe status {name}")))?;
     let interrupt = if known == Known::Here { ", or SIGINT" } else { "" };
-    item(out, "end", &format!("rxlane pppoe disconnect {}{interrupt}", quoted(&status.interface)))
+    item(out, "end", &(state.command(&format!("pppoe disconnect {name}")) + interrupt))
 }

@@ -498,8 +498,9 @@ impl ServeArguments {
         )?;
         item(out, "interface", &self.ifname)?;
         self.continued(restored).map_or(Ok(()), |sessions| item(out, "sessions", &sessions))?;
-        item(out, "status", &format!("rxlane pppoe sessions {}", quoted(&self.interface)))?;
-        item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", quoted(&self.interface)))
+        let name = quoted(&self.interface);
+        item(out, "status", &self.state.command(&format!("pppoe sessions {name}")))?;
+        item(out, "end", &self.state.command(&format!("pppoe disconnect --concentrator {name}")))
     }
 
     /// What became of the sessions of another process.

@@ -393,8 +393,9 @@ impl UpArguments {
         for remark in check.remarks.iter().chain(recovered) {
             item(out, "note", &printable(remark))?;
         }
-        item(out, "status", &format!("rxlane steer status {}", quoted(&resolved.plan.interface.name)))?;
-        item(out, "undo", &format!("rxlane steer down {}", quoted(&resolved.plan.interface.name)))
+        let name = quoted(&resolved.plan.interface.name);
+        item(out, "status", &self.state.command(&format!("steer status {name}")))?;
+        item(out, "undo", &self.state.command(&format!("steer down {name}")))
     }
 }
 

@@ -46,4 +46,4 @@ pub use counted::Removal;
 pub use error::Error;
 pub use obstacle::Obstacle;
 pub use ports::Port;
-pub use running::{Checked, NAME, Request, Running, check, recover};
+pub use running::{Checked, Down, NAME, Request, Running, check, recover};

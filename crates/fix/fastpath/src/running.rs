@@ -13,13 +13,14 @@ use kernel::netlink::netfilter::conntrack::{ConnectionEvents, Keep};
 use kernel::netlink::{Change, Events, Link, PolicyEvents, link_by_name};
 use kernel::sysctl;
 use serde_json::{Value, json};
-use service::control::{ControlError, ControlHandler, Refused, Server};
+use service::control::{ControlError, ControlHandler, Refused, Server, report_end};
 use service::event_loop::ready;
-use service::journal::{self, Journal};
+use service::journal::{self, Entry, Journal, Moved};
 use service::{Instances, Kind, StateDir};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use xdp::forward::Forwarding;
@@ -185,6 +186,15 @@ impl ControlHandler for Shared {
         };
         Some(answer.map_or_else(|error| Refused::line(&error.to_string()), |answer| answer.to_string()))
     }
+}
+
+/// A fast path that was taken down.
+#[derive(Debug)]
+pub struct Down {
+    /// How it stood.
+    pub last: Status,
+    /// Why settings are not restored, and what restores them.
+    pub left: Vec<String>,
 }
 
 /// A fast path that is up. The program is off all ports when this is dropped.
@@ -387,21 +397,21 @@ impl Running {
         Ok(())
     }
 
-    /// Takes it down, and gives how it stood.
+    /// Takes it down, and reports to who waits for it what is not restored.
     ///
     /// # Errors
     ///
-    /// Settings cannot be restored.
-    pub fn down(&mut self) -> Result<Status, Error> {
-        let status = self.status();
+    /// The journal cannot be read or written; or the kernel refuses to read a map.
+    pub fn down(&mut self) -> Result<Down, Error> {
+        let last = self.status();
         if let Some(mut server) = self.server.take() {
             self.waiting = server.close();
         }
+        let away: Vec<Away> = self.attached.iter().filter_map(Away::of).collect();
         self.attached.clear();
-        if std::mem::take(&mut self.changed) {
-            recover(&self.state)?;
-        }
-        status
+        let left = if std::mem::take(&mut self.changed) { restore(&self.state, &away)? } else { Vec::new() };
+        report_end(std::mem::take(&mut self.waiting), &left);
+        Ok(Down { last: last?, left })
     }
 }
 
@@ -441,18 +451,47 @@ fn change(settings: &[Setting], state: &StateDir) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Restores what a process has changed that was killed.
+/// Restores what a process has changed that was killed; why settings are not restored, and what restores them.
 ///
 /// # Errors
 ///
-/// The journal cannot be read, or a setting cannot be restored.
-pub fn recover(state: &StateDir) -> Result<(), Error> {
-    if !state.path().exists() {
-        return Ok(());
+/// The journal cannot be read or written.
+pub fn recover(state: &StateDir) -> Result<Vec<String>, Error> {
+    restore(state, &[])
+}
+
+/// A port that went to another network namespace: its index before and now.
+struct Away {
+    was: u32,
+    is: u32,
+}
+
+impl Away {
+    fn of(port: &xdp::forward::Port) -> Option<Away> {
+        Some(Away { was: port.interface().index, is: port.away()? })
     }
-    match Journal::open(state, &Tree::live())?.undo_by(BY, false) {
+}
+
+fn restore(state: &StateDir, away: &[Away]) -> Result<Vec<String>, Error> {
+    if !state.path().exists() {
+        return Ok(Vec::new());
+    }
+    let mut journal = Journal::open(state, &Tree::live())?;
+    for Away { was, is } in away {
+        // The number may be another interface's in another namespace, where another process has changed it.
+        let is_its =
+            |entry: &&Entry| entry.by == BY && entry.pid == process::id() && entry.index == Some(*was);
+        let numbers: Vec<u64> = journal.entries().iter().filter(is_its).map(|entry| entry.number).collect();
+        for number in numbers {
+            journal.note_moved(number, Moved { namespace: None, index: *is, name: None })?;
+        }
+    }
+    match journal.undo_by(BY, false) {
+        Ok(undone) => {
+            Ok(undone.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect())
+        }
         // Of another network namespace, which has its own.
-        Ok(_) | Err(journal::Error::Namespace { .. }) => Ok(()),
+        Err(journal::Error::Namespace { .. }) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }

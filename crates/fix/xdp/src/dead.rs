@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::family::Family;
 use crate::pins::{self, Folder};
+use kernel::bpf::LinkInfo;
 use kernel::netlink;
 
 /// Pins of which no program is on an interface.
@@ -55,14 +56,17 @@ pub fn dead(family: Family) -> Result<Vec<Dead>, Error> {
 /// there is none, or it takes privileges to know.
 pub fn away(family: Family, name: &str, namespace: u64) -> Option<u32> {
     let folders = pins::folders(family).ok()?;
-    folders.iter().filter(|folder| folder.interface == name && folder.namespace == namespace).find_map(
-        |folder| {
-            let link = folder.link().ok()?.filter(|link| link.interface != 0)?;
-            let here = netlink::link_by_index(link.interface).ok().and_then(|here| here.xdp);
-            let is_here = here.is_some_and(|xdp| xdp.has(link.program));
-            (!is_here).then_some(link.interface)
-        },
-    )
+    folders
+        .iter()
+        .filter(|folder| folder.interface == name && folder.namespace == namespace)
+        .find_map(|folder| moved(&folder.link().ok()??))
+}
+
+/// The index, where it is now, of the interface that a link holds a program on; `None`: it is here, or was removed.
+pub(crate) fn moved(link: &LinkInfo) -> Option<u32> {
+    let here = netlink::link_by_index(link.interface).ok().and_then(|here| here.xdp);
+    let is_here = here.is_some_and(|xdp| xdp.has(link.program));
+    (link.interface != 0 && !is_here).then_some(link.interface)
 }
 
 /// Whether an interface has its program still that was attached in the namespace, wherever it is now; true where it takes

@@ -1,6 +1,6 @@
 //! Links of rxlane as the line to the server: tags and PPPoE come off and on in the program.
 
-use super::router::{FAR, LAN, Router, WAN, mac};
+use super::router::{FAR, LAN, Router, WAN, ip, mac};
 use super::traffic::wait_for_packets;
 use crate::process::Process;
 use crate::run::{BINARY, Ended};
@@ -69,5 +69,34 @@ fn frames_of_a_link_are_made_and_read_by_the_program() {
         datagrams.exchange();
         near.interrupted();
         far.interrupted();
+    }
+}
+
+/// Its setting is not what it was, and cannot be made so under the name that it had, or from here: that is said, and noted until it is back.
+#[test]
+fn a_port_that_has_another_name_or_namespace_keeps_its_note() {
+    if require("tun", crate::machine::tun()).is_none() {
+        return;
+    }
+    let away = Namespace::new().expect("a namespace");
+    for (to, sign) in [
+        (["name", "wan9"], "is now called wan9; this restores it: ethtool -K wan9 rxvlan on"),
+        (["netns", away.name()], "is in another network namespace; this restores it there"),
+    ] {
+        let Some(router) = Router::with_line(1516) else { return };
+        let _line = link(&router, &router.router, WAN, "q:5", "10.9.0.1/24");
+        let up = router.up_on(&[LAN, "sub0"], &["--disable-rxvlan"]);
+        router.ip(&["link", "set", WAN, "down"]);
+        router.ip(&["link", "set", WAN, to[0], to[1]]);
+        router.refused(&["down"]).is(&sign, 1, sign);
+        up.ended().is(&sign, 1, sign);
+        router.refused(&["down"]).is(&sign, 1, sign);
+        match to {
+            ["name", other] => router.ip(&["link", "set", other, "name", WAN]),
+            _ => ip(&away, &["link", "set", WAN, "netns", router.router.name()]),
+        };
+        router.refused(&["down"]).is(&sign, 1, "there is no fast path");
+        let features = router.router.run("ethtool", &["-k", WAN]).expect("features");
+        assert!(features.contains("rx-vlan-offload: on"), "{sign}");
     }
 }

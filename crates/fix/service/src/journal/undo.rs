@@ -78,11 +78,12 @@ impl fmt::Display for Undone {
                 present.to_text()
             ),
             Outcome::Renamed { to } => {
-                write!(f, "left alone, since the interface is now called {to}: {former}")
+                write!(f, "the interface is now called {to}; this restores it: {}", former.of(to))
             }
-            Outcome::Moved => {
-                write!(f, "left alone, since the interface went to another network namespace: {former}")
-            }
+            Outcome::Moved => write!(
+                f,
+                "the interface is in another network namespace; this restores it there (`ip netns exec NAMESPACE …`): {former}"
+            ),
             Outcome::OtherNamespace => write!(f, "left alone, in another network namespace: {former}"),
             Outcome::Failed(error) => {
                 write!(f, "not put back: {former}: {error}")?;
@@ -195,8 +196,11 @@ impl Journal {
     /// What to do where the interface is not there any more under its name.
     fn missing(&self, entry: &Entry) -> Option<Outcome> {
         let (interface, index) = (entry.setting.interface()?, entry.index?);
+        // One that went to another network namespace keeps the number that it got there when it comes back.
+        let is_its =
+            |present| present == index || entry.moved.as_ref().is_some_and(|moved| moved.index == present);
         match self.tree.interface_index(interface) {
-            Some(present) if present == index => None,
+            Some(present) if is_its(present) => None,
             // Another interface has the name, or none.
             _ => Some(match self.tree.interface_with(index) {
                 Some(to) if entry.is_back_on(&to, &self.tree).is_ok_and(|is_back| is_back) => {

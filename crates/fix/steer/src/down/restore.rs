@@ -44,10 +44,6 @@ pub(super) fn restore(
         match &one.outcome {
             // Of a removed interface there is nothing to report.
             Outcome::Removed => {}
-            Outcome::Renamed { to } => down.left.push(format!(
-                "the interface is now called {to}; this restores it: {}",
-                one.entry.former.of(to)
-            )),
             Outcome::Moved => down.left.push(elsewhere(&one.entry)),
             _ if is_kept => down.left.push(one.to_string()),
             _ => down.settings.push(one.to_string()),

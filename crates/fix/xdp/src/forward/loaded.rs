@@ -8,8 +8,10 @@ use aya::maps::xdp::XdpMapError;
 use aya::maps::{Array, DevMap, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
+use kernel::bpf;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::dead::moved;
 use crate::error::Error;
 use crate::forward::{Flow, Key, NextHop, Used};
 use crate::forward_layout::{
@@ -53,13 +55,18 @@ pub struct Forwarding {
 #[derive(Debug)]
 pub struct Port {
     interface: Interface,
-    _link: OwnedFd,
+    link: OwnedFd,
 }
 
 impl Port {
     /// The interface, by the name that it had when it was attached.
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// The index, where it is now, of an interface that went to another network namespace; `None`: it is here, or was removed.
+    pub fn away(&self) -> Option<u32> {
+        moved(&bpf::link_info(self.link.as_fd()).ok()??)
     }
 }
 
@@ -122,7 +129,7 @@ impl Forwarding {
         }
         interface.is_free()?;
         let link = create_link(interface, mode, self.program.as_fd())?;
-        Ok(Port { interface: interface.clone(), _link: link })
+        Ok(Port { interface: interface.clone(), link })
     }
 
     /// The interface by which packets leave for a place in the map of ports, by its index in the calling thread's network
