@@ -56,6 +56,7 @@ mod sysctls;
 pub mod trace;
 mod uci;
 
+use crate::interface::is_plain_name;
 use bundle::{Bundle, Output, Unread};
 pub use counters::Counters;
 use ethtool::Ethtool;
@@ -106,6 +107,9 @@ pub enum Error {
     /// An interface was named that this network namespace does not have.
     #[error("there is no interface {name} here; there are: {}", known.join(", "))]
     UnknownInterface { name: String, known: Vec<String> },
+    /// An interface was named whose name no command can have as it stands.
+    #[error("the name of {name} is no word for a shell: `ip link set NAME name OTHER` gives it another one")]
+    OddName { name: String },
     /// The bundle could not be written.
     #[error("the bundle cannot be written: {0}")]
     Write(#[source] io::Error),
@@ -196,11 +200,14 @@ impl Chosen {
             None => None,
             Some(names) => Some(links.around(names)?),
         };
-        let is_wanted = |link: &&Link| match &names {
+        let is_chosen = |link: &&Link| match &names {
             None => !link.is_loopback() && link.name != b"lo",
             Some(names) => names.contains(&link.name),
         };
-        let mut wanted: Vec<Link> = links.links.iter().filter(is_wanted).cloned().collect();
+        // The output of a command in which another name would stand could be taken for that of another interface. The listing has it, and who
+        // reads that notes it.
+        let is_plain = |link: &&Link| str::from_utf8(&link.name).is_ok_and(is_plain_name);
+        let mut wanted: Vec<Link> = links.links.iter().filter(is_chosen).filter(is_plain).cloned().collect();
         let left_out = wanted.len().saturating_sub(MOST_INTERFACES);
         wanted.truncate(MOST_INTERFACES);
         Ok(Chosen { names, links: wanted, left_out })

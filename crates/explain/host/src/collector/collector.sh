@@ -813,6 +813,8 @@ else
     for name in $("${flavour}_all"); do
         case $name in
             lo | lo[0-9]*) ;;
+            # In a command they would be several words, or another's name; the listing of interfaces has them.
+            [.-]* | *[!0-9A-Za-z.@_%+=,-]*) ;;
             *) interfaces="$interfaces $name" ;;
         esac
     done

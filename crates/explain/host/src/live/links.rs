@@ -7,6 +7,7 @@ mod statistics;
 use super::bundle::{Unread, printable};
 use super::files::{of_this_namespace, text};
 use super::{Error, sessions};
+use crate::interface::is_plain_name;
 use kernel::netlink::{Attributes, Message, Netlink, until_zero};
 use linux_raw_sys::if_arp as nl;
 use rustix::net::netdevice::name_to_index;
@@ -173,7 +174,7 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownInterface`], of the first name that no interface has.
+    /// [`Error::UnknownInterface`], of the first name that no interface has; [`Error::OddName`].
     pub(super) fn around(&self, names: &[String]) -> Result<BTreeSet<Vec<u8>>, Error> {
         let mut chosen = BTreeSet::new();
         for name in names {
@@ -182,6 +183,9 @@ impl Links {
                 known: self.links.iter().map(Link::shown).collect(),
             };
             let link = self.links.iter().find(|link| link.shown() == *name).ok_or_else(unknown)?;
+            if !str::from_utf8(&link.name).is_ok_and(is_plain_name) {
+                return Err(Error::OddName { name: name.clone() });
+            }
             chosen.insert(link.name.clone());
         }
         let below = self.closure(&chosen, |(upper, lower)| (upper, lower));
