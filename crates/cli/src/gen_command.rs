@@ -1,6 +1,8 @@
 //! `rxlane gen`: seeded traffic samples as captures.
 
 use crate::arguments::StackArguments;
+#[cfg(target_os = "linux")]
+use crate::output::Lacks;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::output_file::{OutputFile, standard_output};
 use crate::progress::Progress;
@@ -201,6 +203,10 @@ impl TrafficArguments {
     }
 }
 
+/// What a flow takes while traffic is made, bytes: twice what was measured.
+#[cfg(target_os = "linux")]
+const BYTES_OF_FLOW: usize = 32;
+
 impl GenArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.list {
@@ -211,7 +217,11 @@ impl GenArguments {
             }
             return Ok(Outcome::Success);
         }
-        let traffic = self.scenario()?.generate(self.traffic.seed)?;
+        let scenario = self.scenario()?;
+        #[cfg(target_os = "linux")]
+        service::memory::expect(BYTES_OF_FLOW * self.traffic.flows as usize)
+            .map_err(|error| Lacks(format!("{} flows (--flows): {error}", self.traffic.flows)))?;
+        let traffic = scenario.generate(self.traffic.seed)?;
         match &self.output {
             Some(path) if path.as_os_str() != "-" => self.to_file(path, traffic, out),
             _ => self.to_standard_output(traffic),

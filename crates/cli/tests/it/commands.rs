@@ -220,6 +220,7 @@ fn too_little_memory_is_what_the_machine_lacks() {
         "doctor --state-dir STATE",
         "doctor --from /dev/null --state-dir STATE",
         "explain CAPTURE",
+        "gen --flows 50000000 --frames 10 -o STATE",
         "top lo --once --state-dir STATE",
         "collect --seconds 0",
         "link up lo --ifname sub0 --vlan 35 --state-dir STATE",

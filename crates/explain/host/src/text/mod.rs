@@ -231,13 +231,15 @@ pub struct Reader {
 impl Reader {
     /// Bytes of one text that are read: a bundle of a large router has some megabytes.
     pub const LONGEST: u64 = 256 << 20;
+    /// Lines of one text that are read; more would take minutes, and are no outputs of one machine.
+    pub const LINES: u64 = 2_000_000;
 
     /// A reader that has read nothing.
     pub fn new() -> Reader {
         Reader::default()
     }
 
-    /// Reads `text` to its end, or the first [`Reader::LONGEST`] bytes of it, which the snapshot then says of `name`,
+    /// Reads `text` to its end, or the first [`Reader::LONGEST`] bytes or [`Reader::LINES`] of it, which the snapshot then says of `name`,
     /// what findings call it. What was read before stays: the same counter in a second text is its second sample.
     /// Errors: those of `text`; what came before one is kept.
     pub fn read(&mut self, name: &str, text: impl BufRead) -> io::Result<()> {
@@ -253,19 +255,25 @@ impl Reader {
         let mut text = text.take(most);
         let result = self.lines(&source, &mut text);
         self.cut();
-        if text.limit() == 0 {
-            let why = format!("it is longer than {} MiB, and what follows was not read", most >> 20);
-            self.snapshot.note_unread(name, &why);
+        let longer = match &result {
+            _ if text.limit() == 0 => Some(format!("{} MiB", most >> 20)),
+            Ok(false) => Some(format!("{} million lines", Reader::LINES / 1_000_000)),
+            _ => None,
+        };
+        if let Some(longer) = longer {
+            self.snapshot
+                .note_unread(name, &format!("it is longer than {longer}, and what follows was not read"));
         }
-        result
+        result.map(drop)
     }
 
-    fn lines(&mut self, source: &Arc<str>, text: &mut impl BufRead) -> io::Result<()> {
+    /// Whether there are no more.
+    fn lines(&mut self, source: &Arc<str>, text: &mut impl BufRead) -> io::Result<bool> {
         let mut bytes = Vec::new();
-        for number in 1.. {
+        for number in 1..=Reader::LINES {
             bytes.clear();
             if text.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)? == 0 {
-                break;
+                return Ok(true);
             }
             if bytes.last() != Some(&b'\n') && bytes.len() as u64 == LONGEST_LINE {
                 skip_line(text)?;
@@ -275,7 +283,7 @@ impl Reader {
                 Err(_) => self.line(source, number, &String::from_utf8_lossy(&bytes)),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// What all texts said together.
