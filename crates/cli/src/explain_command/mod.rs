@@ -71,6 +71,12 @@ pub struct ExplainArguments {
 
 impl ExplainArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
+        let to_stdout = self.html.as_deref() == Some(Path::new("-"));
+        if to_stdout && self.json {
+            bail!(
+                "--html - and --json both write to standard output: name a file for the page (--html line.html)"
+            );
+        }
         let input = self.input()?;
         let sampled = match &input {
             Input::Interface(name) => Some(name),
@@ -83,7 +89,6 @@ impl ExplainArguments {
             Some(_) => Vec::new(),
             None => self.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?,
         };
-        let to_stdout = self.html.as_deref() == Some(Path::new("-"));
         let page_file = match &self.html {
             Some(path) if !to_stdout => Some(OutputFile::create("--html", path, &self.inputs())?),
             _ => None,

@@ -43,7 +43,7 @@ pub struct ExporterArguments {
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
     /// Address and port to serve metrics at, under /metrics [default: 127.0.0.1:9145].
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["socket", "once"])]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["socket", "once"], value_parser = listener)]
     listen: Option<SocketAddr>,
     /// Serve them at this Unix socket instead.
     #[arg(long, value_name = "PATH", conflicts_with = "once")]
@@ -59,6 +59,10 @@ pub struct ExporterArguments {
     output: Option<PathBuf>,
     #[command(flatten)]
     state: StateArguments,
+}
+
+fn listener(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9145 or [::1]:9145")
 }
 
 impl ExporterArguments {

@@ -12,7 +12,6 @@ use client::script;
 use client::status::SessionStatus;
 use format::printable;
 use format::quoted;
-use link::running::find_parent;
 use service::Kind;
 use service::daemon::{self, Leaving, Ready};
 use service::lines::LineWriter;
@@ -122,9 +121,9 @@ impl ConnectArguments {
 
     /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
     fn plan(&self, out: &mut Output, options: &Options) -> CommandResult {
-        let start = self.start(options, Vec::new())?;
+        let mut start = self.start(options, Vec::new())?;
+        let narrow = start.check()?;
         let request = &start.request;
-        find_parent(&request.parent)?;
         let title = format!(
             "{} would connect over {}; nothing is sent now.",
             printable(&request.name),
@@ -141,6 +140,7 @@ impl ConnectArguments {
         let service = options.service.as_deref().unwrap_or("any service");
         item(out, "concentrator", &printable(&format!("{concentrator}, {service}")))?;
         item(out, "mtu", &format!("{} at most", start.config.discovery.max_payload))?;
+        narrow.map_or(Ok(()), |narrow| item(out, "note", &printable(&narrow)))?;
         let route = match request.default_route {
             Some(metric) => format!("default route, metric {metric}"),
             None => "no default route (--default-route)".to_owned(),

@@ -160,7 +160,10 @@ impl Instances {
                 Err(error) => error,
             };
             return Err(match source.kind() {
-                io::ErrorKind::NotFound => ControlError::None { kind, name: instance() },
+                // A path that is too long for a socket is that of none.
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => {
+                    ControlError::None { kind, name: instance() }
+                }
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { kind, path },
                 io::ErrorKind::ConnectionRefused => match server::remove_if_dead(kind, name, &path) {
                     Ok(true) => ControlError::Killed { kind, name: instance() },

@@ -70,7 +70,7 @@ pub enum PlanError {
     Offline { cpu: u32, online: String },
     #[error("CPU {0} is beyond the {CPUS} CPUs that steering has places for; name others")]
     TooHigh(u32),
-    #[error("no CPU is named to steer to")]
+    #[error("no CPU is named to steer to: --cpus takes a list such as 0-3,8")]
     NoCpu,
 }
 

@@ -6,6 +6,7 @@ use kernel::netlink::{self, Link};
 use kernel::tun::TunError;
 use link::Error;
 use link::frame_size::{longest_mtu, needed_mtu};
+use link::running::find_parent;
 use service::process::DYING;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,20 @@ const LEAST: u16 = 1280;
 /// PPPoE inside the tags, which have none inside yet.
 pub(super) fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulation {
     tags.with_pppoe(session).unwrap_or(*tags)
+}
+
+impl Start {
+    /// Sees that nothing stands in the way that can be seen before; that packets are shorter than usual, and why.
+    ///
+    /// # Errors
+    ///
+    /// There is no such parent, packets do not fit it, or the name of the interface is taken.
+    pub fn check(&mut self) -> Result<Option<String>, Error> {
+        let parent = find_parent(&self.request.parent)?;
+        let narrow = fit_parent(self, &parent)?;
+        expect_free(&self.request.name, false)?;
+        Ok(narrow)
+    }
 }
 
 /// Sees that the packets requested have room on the parent, or makes them shorter, and says so.
