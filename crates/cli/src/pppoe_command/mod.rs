@@ -6,6 +6,7 @@ mod connect;
 mod disconnect;
 mod discover;
 mod drain;
+mod fields;
 mod options;
 mod password;
 mod prose;

@@ -2,10 +2,10 @@
 
 use super::accounting::Accounts;
 use super::options::Auth;
-use super::prose;
 use super::radius_file;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, item, workers};
+use super::{fields, prose};
 use crate::arguments::address;
 use crate::arguments::numbers::bit_rate;
 use crate::background::{self, DaemonArguments, no_signals, unread};
@@ -25,6 +25,7 @@ use pppoe::concentrator::{BitRates, Config, MOST_SERVERS, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use service::control::report_end;
 use service::daemon::{Leaving, Ready};
+use service::journald::Journald;
 use service::lines::LineWriter;
 use service::log::Log;
 use service::memory;
@@ -568,6 +569,8 @@ struct Speaker {
     accounts: Option<Accounts>,
     /// The first notices of a process that goes to the background, until it is there.
     early: RefCell<Option<Vec<String>>>,
+    /// Where the service manager has standard output go there: entries with fields, in place of lines.
+    journal: Option<Journald>,
 }
 
 /// Remarks that are said again in the background, at most: fewer than may wait to be written.
@@ -585,7 +588,9 @@ impl Speaker {
             Accounts::open(path, lost, Box::new(move |text| voice.note(&text)))
         };
         let accounts = accounts.map(says).transpose()?;
-        Ok(Speaker { voice, accounts, early: RefCell::new(early) })
+        // In the background it has a log of its own.
+        let journal = Journald::of_standard_output().filter(|_| early.is_none());
+        Ok(Speaker { voice, accounts, early: RefCell::new(early), journal })
     }
 
     fn hear(&self, event: &Event) {
@@ -593,7 +598,13 @@ impl Speaker {
             let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
             lost.into_iter().for_each(|text| self.voice.note(&text));
         }
-        prose::sentence(event).into_iter().for_each(|text| self.note(text));
+        let Some(text) = prose::sentence(event) else { return };
+        if let Some(journal) = &self.journal
+            && journal.send(&printable(&text), fields::priority(event), &fields::fields(event)).is_ok()
+        {
+            return;
+        }
+        self.note(text);
     }
 
     fn note(&self, text: String) {

@@ -53,6 +53,7 @@ pub mod daemon;
 pub mod event_loop;
 mod instance;
 pub mod journal;
+pub mod journald;
 pub mod lines;
 pub mod log;
 pub mod memory;
