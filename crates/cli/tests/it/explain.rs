@@ -257,3 +257,44 @@ fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal()
     assert!(verbose.starts_with(&text) && verbose.contains("Largest flows"), "{verbose}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
+
+/// The sentences of the answer on one of the project's captures.
+fn conclusion_on(capture: &str, nic: &str) -> (Value, String) {
+    let report = json(&["--nic", nic], &testkit::captures::own().join(capture));
+    let sentences = report["conclusion"].as_array().unwrap().iter();
+    let conclusion = sentences.map(|one| one.as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    (report, conclusion)
+}
+
+#[test]
+fn frames_of_unknown_hash_are_never_called_unhashed() {
+    for (capture, nic) in [
+        ("vlan_ip.pcap", "ena"),
+        ("qinq_ip.pcap", "x710"),
+        ("qinq_pppoe_two_sessions.pcap", "x710"),
+        ("qinq_pppoe_two_sessions.pcap", "ena"),
+        ("qinq_pppoe_two_sessions.pcap", "mvpp2"),
+        ("qinq_pppoe_two_sessions.pcap", "dpaa2"),
+        ("qinq_pppoe_two_sessions.pcap", "vmxnet3"),
+    ] {
+        let (report, conclusion) = conclusion_on(capture, nic);
+        assert!(!conclusion.contains("without a hash"), "{capture} {nic}: {conclusion}");
+        let sentence = "is unknown: the profile does not say: tag stacks seen through.";
+        assert!(conclusion.contains(sentence), "{capture} {nic}: {conclusion}");
+        let unknown = &report["nic"]["unknown"][0];
+        assert_eq!(unknown["key"], "parse.tags_through", "{capture} {nic}");
+        assert_eq!(unknown["frames"], report["source"]["frames"], "{capture} {nic}");
+    }
+    // Frames that the profile says are not hashed, and not where they go.
+    let (report, conclusion) = conclusion_on("pppoe_pap.pcap", "x710");
+    assert!(conclusion.contains("Frames without a hash have nothing that could spread them"), "{conclusion}");
+    assert_eq!(report["nic"]["unknown"][0]["key"], "queue.unhashed");
+    // A hash that is known, and not computed.
+    let directory = TempDir::new().unwrap();
+    let plain = file(&directory, "plain.pcap", &sample("none"));
+    for (nic, reason) in [("mvpp2", "(hash functions: crc32)"), ("dpaa2", "hash functions")] {
+        let conclusion = json(&["--nic", nic], &plain)["conclusion"][0].to_string();
+        assert!(conclusion.contains("100 % of the frames land is unknown"), "{nic}: {conclusion}");
+        assert!(conclusion.contains(reason), "{nic}: {conclusion}");
+    }
+}

@@ -62,6 +62,7 @@ pub(crate) fn compile(
             queues: receiver.queues(),
             assumed: options.nic_assumed,
             unplaced: tally.unplaced.frames,
+            unknown: unknown(tally, receiver),
             table_queues: receiver.table().map_or(0, table_queues),
             better_modes: better_modes(tally, receiver),
             key: receiver.key().to_string(),
@@ -75,6 +76,23 @@ pub(crate) fn compile(
         top_flows,
         source,
     }
+}
+
+/// Why the queue of frames is unknown.
+fn unknown(tally: &Tally<'_>, receiver: &Receiver) -> Vec<UnknownRow> {
+    let mut rows: Vec<UnknownRow> = Vec::new();
+    for group in &tally.groups {
+        let Some(why) = receiver.unknown_queue(&group.disposition) else { continue };
+        // With a table frames of one EtherType have one queue, whichever that is.
+        let one_queue = why.key() == Some(nic::schema::UNHASHED_FRAMES);
+        let (key, why) = (why.key().map_or_else(String::new, |key| key.path()), why.to_string());
+        match rows.iter_mut().find(|row| row.why == why) {
+            Some(row) => row.frames += group.count.frames,
+            None => rows.push(UnknownRow { key, why, frames: group.count.frames, one_queue }),
+        }
+    }
+    rows.sort_by(|a, b| b.frames.cmp(&a.frames).then_with(|| a.why.cmp(&b.why)));
+    rows
 }
 
 /// How many queues a table names.

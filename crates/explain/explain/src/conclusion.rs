@@ -23,8 +23,11 @@ pub enum Statement<'r> {
     AboveLink,
     /// So many frames are not hashed, and so many of them for each reason that counts, the most frequent first.
     Unhashed { frames: u64, received: u64, reasons: Vec<(&'r str, u64)> },
-    /// The profile does not say where most frames land: so many, and why where one reason has most of them.
-    Unplaced { frames: u64, received: u64, why: Option<&'r str> },
+    /// Where most frames land is unknown: so many, and so many of them for each reason that counts, the most frequent
+    /// first.
+    Unplaced { frames: u64, received: u64, reasons: Vec<(&'r str, u64)> },
+    /// So many frames without a hash land on one queue, and the profile does not say on which.
+    UnknownQueue { frames: u64, received: u64 },
     /// The device has one queue.
     OneQueue,
     /// Frames spread evenly; whether some frames' queue is not known.
@@ -69,24 +72,24 @@ pub fn conclusion(report: &Report) -> Vec<Statement<'_>> {
         frames if frames == source.above_link => return vec![Statement::AboveLink],
         _ => {}
     }
-    let received = source.frames.saturating_sub(source.outgoing + source.above_link);
-    let placed: u64 = report.queues.iter().map(|queue| queue.frames).sum();
+    let (received, placed) = (report.received(), report.placed());
     let even = report.nic.queues > 1
         && report.imbalance.effective_queues >= EVEN * f64::from(report.nic.queues)
         && 2 * placed > received;
     let few = (received < FEW).then_some(Statement::Few { received });
-    [
-        unhashed(report, received),
-        queues(report, received, placed, even),
+    let unhashed = unhashed(report, received);
+    let queues = match report.is_mostly_placed() {
+        true => queues(report, received, placed, even).into_iter().collect(),
+        false => unplaced(report, received),
+    };
+    let rest = [
         Some(steering(report, even && placed == received)),
         remedy(report, even),
         refused(report),
         direction(report),
         few,
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    unhashed.into_iter().chain(queues).chain(rest.into_iter().flatten()).collect()
 }
 
 fn unhashed(report: &Report, received: u64) -> Option<Statement<'_>> {
@@ -105,14 +108,28 @@ fn unhashed(report: &Report, received: u64) -> Option<Statement<'_>> {
     Some(Statement::Unhashed { frames, received, reasons })
 }
 
+/// Frames of which it is unknown where they land, apart from those that are known to land together.
+fn unplaced(report: &Report, received: u64) -> Vec<Statement<'_>> {
+    let counts = |frames: u64| frames * 100 >= received;
+    let frames = |one_queue| frames_unknown(report, one_queue);
+    let rows = report.nic.unknown.iter().filter(|row| !row.one_queue && counts(row.frames));
+    let reasons: Vec<(&str, u64)> = rows.map(|row| (row.why.as_str(), row.frames)).collect();
+    let unknown = Statement::Unplaced { frames: frames(false), received, reasons };
+    let together = Statement::UnknownQueue { frames: frames(true), received };
+    [(unknown, false), (together, true)]
+        .into_iter()
+        .filter_map(|(statement, one_queue)| counts(frames(one_queue)).then_some(statement))
+        .collect()
+}
+
+/// Frames whose queue is unknown: those that one queue takes, or the others.
+fn frames_unknown(report: &Report, one_queue: bool) -> u64 {
+    let rows = report.nic.unknown.iter().filter(|row| row.one_queue == one_queue);
+    rows.map(|row| row.frames).sum()
+}
+
 fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Statement<'_>> {
     let nic = &report.nic;
-    if placed * 2 < received {
-        let frames = nic.unplaced.saturating_sub(report.source.outgoing + report.source.above_link);
-        let unknown = report.stacks.iter().filter(|row| row.hash_type == "unknown");
-        let row = unknown.max_by_key(|row| row.frames).filter(|row| row.frames * 2 >= frames);
-        return Some(Statement::Unplaced { frames, received, why: row.map(|row| row.why.as_str()) });
-    }
     if nic.queues == 1 {
         return Some(Statement::OneQueue);
     }

@@ -35,6 +35,21 @@ pub struct Report {
 impl Report {
     /// Name and version of the schema.
     pub const SCHEMA: &str = "rxlane.explain/1";
+
+    /// Frames that a receive queue could have had.
+    pub fn received(&self) -> u64 {
+        self.source.frames.saturating_sub(self.source.outgoing + self.source.above_link)
+    }
+
+    /// Frames whose queue is known.
+    pub fn placed(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.frames).sum()
+    }
+
+    /// Whether the queue of half the received frames is known: figures over fewer are not those of the traffic.
+    pub fn is_mostly_placed(&self) -> bool {
+        2 * self.placed() >= self.received()
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -171,6 +186,8 @@ pub struct Nic {
     pub assumed: bool,
     /// Frames whose queue the profile does not tell.
     pub unplaced: u64,
+    /// Why the queue of received frames is unknown, the most frequent reason first.
+    pub unknown: Vec<UnknownRow>,
     /// Queues that the indirection table names; 0 where no table chooses the queue.
     pub table_queues: u16,
     /// Modes of the device that see through what keeps most frames from being hashed now.
@@ -181,6 +198,18 @@ pub struct Nic {
     pub key_given: bool,
     /// Hash types that are enabled; empty where the profile does not say what is hashed.
     pub hash_types: Vec<&'static str>,
+}
+
+/// Frames whose queue is unknown for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnknownRow {
+    /// The claim that is missing, or says what is not computed: `parse.tags_through`.
+    pub key: String,
+    /// The same in words.
+    pub why: String,
+    pub frames: u64,
+    /// Whether the frames are known to be unhashed: one queue takes them, and which is unknown.
+    pub one_queue: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

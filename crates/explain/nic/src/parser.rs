@@ -36,6 +36,8 @@ pub enum Why {
     /// There is no IP header: the word of what is there.
     NotIp(Option<Word>),
     Lacks(Key),
+    /// What this claim says decides, and rxlane does not compute it: another hash function, the sender's queue.
+    Uncomputed(Key, String),
 }
 
 impl Why {
@@ -44,7 +46,7 @@ impl Why {
         match self {
             Why::Clear | Why::NotIp(_) | Why::Outgoing | Why::AboveLink => None,
             Why::Tags(_) | Why::TagsAndPppoe(_) => Some(schema::TAGS_THROUGH),
-            Why::Header(key) | Why::Reach(key) | Why::Lacks(key) => Some(*key),
+            Why::Header(key) | Why::Reach(key) | Why::Lacks(key) | Why::Uncomputed(key, _) => Some(*key),
         }
     }
 }
@@ -85,6 +87,7 @@ impl fmt::Display for Why {
             Why::NotIp(Some(word)) => write!(f, "it holds no IP packet ({})", word.name()),
             Why::NotIp(None) => f.write_str("it holds no whole IP header"),
             Why::Lacks(key) => write!(f, "the profile does not say: {}", key.label),
+            Why::Uncomputed(key, said) => write!(f, "rxlane does not compute it ({}: {said})", key.label),
         }
     }
 }

@@ -144,7 +144,7 @@ impl Receiver {
                 }
             }
             (ParserDepth::Transport | ParserDepth::Addresses, None) => {
-                (depth, why) = (ParserDepth::Unknown, Why::Lacks(self.lacking_hash()));
+                (depth, why) = (ParserDepth::Unknown, self.unknown_hash());
             }
             _ => {}
         }
@@ -180,12 +180,36 @@ impl Receiver {
         }
     }
 
-    /// The claim for want of which it is unknown what is hashed.
-    fn lacking_hash(&self) -> Key {
-        match self.profile.words(schema::HASH_FUNCTIONS) {
-            Some([first, ..]) if first == "toeplitz" => schema::TYPES_DEFAULT,
-            _ => schema::HASH_FUNCTIONS,
+    /// Why the queue of frames with this disposition is unknown; `None` where it is known, or the frames pass no queue.
+    pub fn unknown_queue(&self, disposition: &Disposition) -> Option<Why> {
+        let is_unhashed = disposition.hash_type == HashType::None;
+        match (&self.table, disposition.depth) {
+            _ if matches!(disposition.why, Why::Outgoing | Why::AboveLink) => None,
+            (Err(Some(_)), _) => None,
+            (_, ParserDepth::Unknown) => Some(disposition.why.clone()),
+            (Err(None), _) => Some(self.unknown(schema::SELECTION)),
+            (Ok(_), _) if is_unhashed && self.unmatched.is_none() => {
+                Some(self.unknown(schema::UNHASHED_FRAMES))
+            }
+            (Ok(_), _) => None,
         }
+    }
+
+    /// The claim for want of which it is unknown what is hashed.
+    fn unknown_hash(&self) -> Why {
+        match self.profile.words(schema::HASH_FUNCTIONS) {
+            Some([first, ..]) if first == "toeplitz" => self.unknown(schema::TYPES_DEFAULT),
+            _ => self.unknown(schema::HASH_FUNCTIONS),
+        }
+    }
+
+    /// What this claim leaves open: it is missing, or says something that is not computed here.
+    fn unknown(&self, key: Key) -> Why {
+        let said = match self.profile.words(key) {
+            Some(words) => words.first().map(String::as_str),
+            None => self.profile.text(key),
+        };
+        said.map_or(Why::Lacks(key), |said| Why::Uncomputed(key, said.to_owned()))
     }
 
     fn longest(&self, shape: &Shape) -> Option<u32> {

@@ -69,6 +69,14 @@ pub fn conclusion(report: &Report) -> Vec<String> {
     sentences
 }
 
+/// The most frequent reasons, each with its share of the frames.
+fn shares(reasons: &[(&str, u64)], received: u64) -> String {
+    let named = reasons.iter().take(REASONS);
+    let named =
+        named.map(|(why, frames)| format!("{} because {why}", Share::of(*frames, received).rounded()));
+    named.collect::<Vec<_>>().join(", ")
+}
+
 fn sentence(report: &Report, statement: &Statement<'_>) -> String {
     let (nic, steered) = (&report.nic, &report.steered);
     let name = &nic.name;
@@ -104,26 +112,23 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
             match reasons.as_slice() {
                 [] => format!("{how_many}."),
                 [(why, _)] => format!("{how_many}, because {why}."),
-                several => {
-                    let named = several.iter().take(REASONS).map(|(why, frames)| {
-                        format!("{} because {why}", Share::of(*frames, *received).rounded())
-                    });
-                    format!("{how_many}: {}.", named.collect::<Vec<_>>().join(", "))
-                }
+                several => format!("{how_many}: {}.", shares(several, *received)),
             }
         }
-        Statement::Unplaced { frames, received, why } => {
+        Statement::Unplaced { frames, received, reasons } => {
             let share = Share::of(*frames, *received).rounded();
-            match why {
-                Some(why) => {
-                    format!("On which queues of the {name} {share} of the frames land is unknown: {why}.")
-                }
-                None => format!(
-                    "Frames without a hash have nothing that could spread them; which queue of the {name} takes these \
-                     {share} its profile does not say."
-                ),
+            let unknown = format!("On which queues of the {name} {share} of the frames land is unknown");
+            match reasons.as_slice() {
+                [] => format!("{unknown}."),
+                [(why, _)] => format!("{unknown}: {why}."),
+                several => format!("{unknown}: {}.", shares(several, *received)),
             }
         }
+        Statement::UnknownQueue { frames, received } => format!(
+            "Frames without a hash have nothing that could spread them; which queue of the {name} takes these {} its \
+             profile does not say.",
+            Share::of(*frames, *received).rounded()
+        ),
         Statement::OneQueue => {
             format!("The {name} has one receive queue here, so one CPU takes every frame.")
         }

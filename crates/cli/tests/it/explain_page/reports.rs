@@ -66,6 +66,7 @@ pub fn empty() -> Report {
             queues: 4,
             assumed: true,
             unplaced: 0,
+            unknown: Vec::new(),
             table_queues: 4,
             better_modes: Vec::new(),
             key: "6d:5a:6d:5a:6d:5a:6d:5a".to_owned(),
@@ -235,5 +236,11 @@ pub fn unknown() -> Report {
     report.stacks[0].why = "the profile does not say: headers after PPPoE".to_owned();
     report.stacks[0].hash_types = map(&[("unknown", 61_204)]);
     report.admission.unknown = 61_204;
+    report.nic.unknown = vec![UnknownRow {
+        key: "parse.pppoe".to_owned(),
+        why: report.stacks[0].why.clone(),
+        frames: 82_000,
+        one_queue: false,
+    }];
     report
 }
