@@ -3,6 +3,7 @@
 use crate::output::{BOLD, GOOD, Output, POOR};
 use crate::render::prose;
 use explain::Report;
+use explain::report::Imbalance;
 use format::{Share, plural, printable, shortened, size, thousands};
 use std::io::{self, Write};
 
@@ -249,13 +250,13 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
         let text = out.styled(POOR, text);
         writeln!(out, "  {text}")?;
     }
-    judged(
-        out,
-        report.imbalance.max_over_mean,
-        report.imbalance.effective_queues,
-        report.queues.len(),
-        "queues",
-    )
+    if !report.is_mostly_placed() {
+        return Ok(());
+    }
+    let of = if report.placed() < report.received() { ", of the frames whose queue is known" } else { "" };
+    let parts = format!("queues of {}{of}", report.queues.len());
+    let Imbalance { max_over_mean, effective_queues } = report.imbalance;
+    judged(out, max_over_mean, effective_queues, report.queues.len(), &parts)
 }
 
 /// The longest bar of both charts, so that they can be compared.
@@ -264,12 +265,13 @@ fn busiest(report: &Report) -> u64 {
     queues.chain(report.steered.per_cpu.iter().map(|cpu| cpu.frames)).max().unwrap_or(0)
 }
 
-fn judged(out: &mut Output, max_over_mean: f64, effective: f64, parts: usize, noun: &str) -> io::Result<()> {
+/// `parts` parts, and what they are of how many.
+fn judged(out: &mut Output, max_over_mean: f64, effective: f64, parts: usize, of: &str) -> io::Result<()> {
     if effective == 0.0 {
         return Ok(());
     }
     let style = if effective >= 0.75 * parts as f64 { GOOD } else { POOR };
-    let text = format!("busiest {max_over_mean:.2} × mean, {effective:.2} effective {noun} of {parts}");
+    let text = format!("busiest {max_over_mean:.2} × mean, {effective:.2} effective {of}");
     let text = out.styled(style, text);
     writeln!(out, "  {text}")
 }
@@ -284,7 +286,8 @@ pub fn cpu_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()> 
     let steered = &report.steered;
     let rows: Vec<_> = steered.per_cpu.iter().map(|cpu| (cpu.cpu, cpu.frames, String::new())).collect();
     bars(out, "CPU", &rows, full, report.source.frames)?;
-    judged(out, steered.max_over_mean, steered.effective_queues, rows.len(), "CPUs")
+    let parts = format!("CPUs of {}", rows.len());
+    judged(out, steered.max_over_mean, steered.effective_queues, rows.len(), &parts)
 }
 
 fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {

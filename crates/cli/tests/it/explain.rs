@@ -298,3 +298,63 @@ fn frames_of_unknown_hash_are_never_called_unhashed() {
         assert!(conclusion.contains(reason), "{nic}: {conclusion}");
     }
 }
+
+#[test]
+fn where_frames_land_is_unknown_so_is_whether_steering_helps() {
+    let directory = TempDir::new().unwrap();
+    let plain = file(&directory, "plain.pcap", &sample("none"));
+    for nic in ["mvpp2", "dpaa2", "veth"] {
+        let text = rxlane().arg("explain").arg(&plain).args(["--nic", nic]).output().ends(0).text();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("Whether steering by the inner header would help is unknown"),
+            "{nic}: {text}"
+        );
+        for wrong in ["would help:", "rps_cpus", "Linux can spread", "effective queues"] {
+            assert!(!words.contains(wrong), "{nic}: {wrong}: {text}");
+        }
+    }
+    // Where frames of one queue outweigh those of unknown queue, it helps wherever the others land.
+    let pppoe = json(&["--nic", "x710"], &file(&directory, "pppoe.pcap", &sample("pppoe")));
+    assert!(pppoe["conclusion"].to_string().contains("would help: "), "{}", pppoe["conclusion"]);
+}
+
+#[test]
+fn figures_over_few_frames_are_not_those_of_the_traffic() {
+    let directory = TempDir::new().unwrap();
+    let profile = r#"
+schema = 1
+name = "silent"
+title = "A NIC of which the hash is not known"
+vendor = "nobody"
+aliases = []
+pci = []
+[source.here]
+kind = "driver"
+title = "none"
+[device]
+drivers = { is = ["linux:silent"], source = "here: none" }
+[queue]
+selection = { is = "rss", source = "here: none" }
+unhashed = { is = "queue-0", source = "here: none" }
+"#;
+    let nic = file(&directory, "silent.toml", profile.as_bytes());
+    let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Microseconds).unwrap();
+    let whole = sample("none");
+    let mut capture = capture::Capture::from_reader(std::io::Cursor::new(whole), "whole").unwrap();
+    while let Some(frame) = capture.next_frame() {
+        writer.write(0, frame.data, frame.data.len() as u32).unwrap();
+    }
+    let arp = [&[0xff; 6][..], &[2; 6], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &[0; 38]].concat();
+    (0..3).for_each(|_| writer.write(0, &arp, 60).unwrap());
+    let path = file(&directory, "a.pcap", &writer.finish().unwrap());
+    let nic = nic.to_str().unwrap();
+    let text = rxlane().arg("explain").arg(&path).args(["--nic", nic]).output().ends(0).text();
+    assert!(!text.contains("effective queues") && !text.contains("without a hash"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("the profile does not say: hash functions"), "{text}");
+    let page = directory.path().join("page.html");
+    rxlane().arg("explain").arg(&path).args(["--nic", nic, "--html"]).arg(&page).output().ends(0);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("unknown <span class=\"quiet\">of 4"), "{page}");
+}

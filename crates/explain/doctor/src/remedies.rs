@@ -97,8 +97,9 @@ impl Device<'_> {
         let share = |most: Option<u64>, all: u64| most.unwrap_or(0) as f64 / all.max(1) as f64;
         let by_cpu: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
         let after = share(steered.per_cpu.iter().map(|row| row.frames).max(), by_cpu);
-        // Where the device is not known, nor is the queue of a frame.
-        let queues = self.case.mix(self).map_or(&[][..], |mix| &mix.queues);
+        // Where the device is not known, nor is the queue of a frame; nor do a few of known queue stand for all.
+        let mix = self.case.mix(self).filter(|mix| mix.is_mostly_placed());
+        let queues = mix.map_or(&[][..], |mix| &mix.queues);
         let by_queue: u64 = queues.iter().map(|row| row.frames).sum();
         let before = (by_queue > 0).then(|| share(queues.iter().map(|row| row.frames).max(), by_queue));
         Forecast::Sample { cpus: steered.cpus, after, before, effective: steered.effective_queues }

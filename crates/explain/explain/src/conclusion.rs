@@ -1,6 +1,6 @@
 //! What the figures of a report mean, as data; the command makes the sentences.
 
-use crate::report::{Dropped, FlowRow, QueueRow, Report};
+use crate::report::{Dropped, FlowRow, Imbalance, QueueRow, Report};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ pub enum Statement<'r> {
     NothingToSteer,
     /// One flow has more bytes than a CPU's share.
     OneFlow(&'r FlowRow),
-    /// Whether steering would help.
-    Steering { helps: bool },
+    /// Whether steering would help; `None`: that depends on the queues of so many frames, which are unknown.
+    Steering { helps: Option<bool>, unknown: u64, received: u64 },
     /// Another mode of the device sees further.
     BetterMode,
     /// Software spreads the frames on Linux.
@@ -146,15 +146,55 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Sta
     Some(Statement::Busiest { queue, placed, partly, cause })
 }
 
-fn helps(report: &Report) -> bool {
-    report.steered.effective_queues > WORTH * report.imbalance.effective_queues.max(1.0)
+/// Whether steering spreads better than the queues do, wherever the frames land whose queue is unknown; `None`: it depends
+/// on them.
+fn helps(report: &Report) -> Option<bool> {
+    let (together, apart) = (frames_unknown(report, true), frames_unknown(report, false));
+    let mut queues: Vec<u64> = vec![0; usize::from(report.nic.queues.max(1))];
+    queues.iter_mut().zip(&report.queues).for_each(|(frames, row)| *frames = row.frames);
+    let mut worst = queues.clone();
+    if let Some(busiest) = worst.iter_mut().max() {
+        *busiest += together + apart;
+    }
+    if let Some(idlest) = queues.iter_mut().min() {
+        *idlest += together;
+    }
+    level(&mut queues, apart);
+    let is_better = |than: &[u64]| {
+        report.steered.effective_queues > WORTH * Imbalance::of(than).effective_queues.max(1.0)
+    };
+    match (is_better(&queues), is_better(&worst)) {
+        (true, _) => Some(true),
+        (_, false) => Some(false),
+        (false, true) => None,
+    }
+}
+
+/// Adds so many frames to those of the queues as evenly as can be.
+fn level(queues: &mut [u64], frames: u64) {
+    queues.sort_unstable();
+    let mut remaining = frames;
+    for filled in 1..=queues.len() {
+        let Some((lower, higher)) = queues.split_at_mut_checked(filled) else { return };
+        let Some(&height) = lower.first() else { return };
+        let step = higher.first().map_or(u64::MAX, |next| next - height);
+        let added = step.min(remaining.div_ceil(filled as u64));
+        for queue in lower {
+            let part = added.min(remaining);
+            *queue += part;
+            remaining -= part;
+        }
+    }
 }
 
 fn steering(report: &Report, even: bool) -> Statement<'_> {
     match elephant(report) {
         _ if even => Statement::NothingToSteer,
         Some(flow) => Statement::OneFlow(flow),
-        None => Statement::Steering { helps: helps(report) },
+        None => {
+            let unknown = report.nic.unknown.iter().map(|row| row.frames).sum();
+            Statement::Steering { helps: helps(report), unknown, received: report.received() }
+        }
     }
 }
 
@@ -169,7 +209,7 @@ fn elephant(report: &Report) -> Option<&FlowRow> {
 
 fn remedy(report: &Report, even: bool) -> Option<Statement<'_>> {
     let few = report.source.frames < FEW || elephant(report).is_some();
-    let missing = !even && !few && helps(report);
+    let missing = !even && !few && helps(report) == Some(true);
     let has_mode = !report.nic.better_modes.is_empty();
     missing.then_some(if has_mode { Statement::BetterMode } else { Statement::SpreadInSoftware })
 }
@@ -185,5 +225,31 @@ fn direction(report: &Report) -> Option<Statement<'_>> {
     match report.source.outgoing {
         0 => is_mostly_two_way.then_some(Statement::BothDirections),
         _ => Some(Statement::Outgoing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_fill_the_idlest_queues_first() {
+        for (queues, frames, expected) in [
+            ([0, 0, 0, 0], 8, [2, 2, 2, 2]),
+            ([10, 0, 0, 0], 6, [2, 2, 2, 10]),
+            ([1, 5, 9, 0], 4, [2, 3, 5, 9]),
+            ([7, 7, 7, 7], 2, [8, 8, 7, 7]),
+            ([0, 0, 0, 1], 100_000, [25_001, 25_000, 25_000, 25_000]),
+            ([3, 1, 2, 0], 0, [0, 1, 2, 3]),
+        ] {
+            let mut filled = queues;
+            level(&mut filled, frames);
+            assert_eq!(filled.iter().sum::<u64>(), queues.iter().sum::<u64>() + frames);
+            let (filled, expected) = (Imbalance::of(&filled), Imbalance::of(&expected));
+            assert!(
+                (filled.effective_queues - expected.effective_queues).abs() < 0.01,
+                "{queues:?} {filled:?}"
+            );
+        }
     }
 }

@@ -13,6 +13,7 @@ pub const FLOWS: usize = 50;
 
 pub fn charts(report: &Report) -> Markup {
     let nic = printable_up_to(&report.nic.name, 80);
+    let is_known = report.is_mostly_placed();
     let queues = Distribution {
         id: "queues",
         noun: "queue",
@@ -20,7 +21,8 @@ pub fn charts(report: &Report) -> Markup {
         count: report.nic.queues,
         parts: report.queues.iter().map(|row| (row.queue, row.frames)).collect(),
         unknown: report.nic.unplaced,
-        imbalance: report.imbalance,
+        // Over a minor part of the frames it would not be that of the traffic.
+        imbalance: if is_known { report.imbalance } else { Imbalance::default() },
     };
     let steered = &report.steered;
     let cpus = Distribution {
@@ -55,8 +57,8 @@ pub fn charts(report: &Report) -> Markup {
                 @if unknown { li { span.key.unknown {} "queue not known to the profile" } }
             }
             @if unknown && queues.placed() > 0 {
-                p.aside { "Mean, busiest over mean and effective queues are those of the "
-                    (counted(queues.placed(), "frame")) " whose queue is known." }
+                p.aside { "Mean" @if is_known { ", busiest over mean and effective queues are those" } @else { " is that" }
+                    " of the " (counted(queues.placed(), "frame")) " whose queue is known." }
             }
             @if report.steered.left_alone > 0 {
                 p.aside { (thousands(report.steered.left_alone)) " of the frames ("
@@ -73,7 +75,7 @@ fn figure(caption: Markup, distribution: &Distribution<'_>, many: bool, drawing:
         figure {
             figcaption { h3 { (caption) } }
             dl.stats {
-                @if distribution.placed() > 0 {
+                @if imbalance.effective_queues > 0.0 {
                     div { dt { "busiest over mean" } dd { (format::figure((imbalance.max_over_mean > 0.0).then_some(imbalance.max_over_mean))) } }
                     div { dt { "effective " (distribution.noun) "s" } dd {
                         (format::figure((imbalance.effective_queues > 0.0).then_some(imbalance.effective_queues))) " "

@@ -163,9 +163,15 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
             flow.flow,
             Share::of(flow.bytes, report.source.wire_bytes).rounded()
         ),
-        Statement::Steering { helps } => {
+        Statement::Steering { helps: Some(helps), .. } => {
             format!("Steering by the inner header would {}: {}.", if *helps { "help" } else { "not help" }, spread())
         }
+        Statement::Steering { helps: None, unknown, received } => format!(
+            "Whether steering by the inner header would help is unknown, as the queue of {} of the frames is: {}. On the \
+             machine itself rxlane doctor IFACE counts frames by queue.",
+            Share::of(*unknown, *received).rounded(),
+            spread()
+        ),
         Statement::BetterMode => format!(
             "In mode {} the card sees further: --nic {} shows it, rxlane nics says how to turn it on.",
             nic.better_modes.join(" or "),
