@@ -8,12 +8,21 @@ use super::{cpus, name, named, numbers, percent};
 use doctor::Report;
 use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
-use format::quoted;
-use format::thousands;
+use format::{quoted, thousands};
 use insufficient::insufficient;
 use parts::{
     allowance, cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause,
 };
+
+/// Part from which the rest is not mentioned.
+const NEARLY_ONE: f64 = 0.999;
+
+/// Devices, each with its part of the interrupts of a CPU.
+fn with_shares(owners: &[String], shares: &[f64]) -> String {
+    let both: Vec<String> =
+        owners.iter().zip(shares).map(|(owner, share)| format!("{owner} ({})", percent(*share))).collect();
+    named(&both)
+}
 
 /// What the fact states: a sentence, and on further lines what explains it.
 pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
@@ -311,11 +320,22 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             dropped.map_or(String::new(), |drops| format!(" and has dropped {drops}"))
         ),
 
-        Fact::VectorsOnOneCpu { vectors, cpu, others, since } => format!(
-            "{vectors} busy receive vectors of {name} share CPU {cpu}, which took all of their interrupts {}; the other \
-             {others} CPUs took none.\nFrames do spread over the queues: it is the affinity of the interrupts that brings \
-             them together again, not RSS.",
-            over(*since, "since boot")
+        Fact::VectorsOnOneCpu { vectors, cpu, others, share, since } => {
+            let (part, none) = match *share {
+                share if share < NEARLY_ONE => (percent(share), "the rest"),
+                _ => ("all".to_owned(), "none"),
+            };
+            format!(
+                "{vectors} busy receive vectors of {name} share CPU {cpu}, which took {part} of their interrupts {}; the \
+                 other {others} CPUs took {none}.\nFrames do spread over the queues: it is the affinity of the interrupts \
+                 that brings them together again, not RSS.",
+                over(*since, "since boot")
+            )
+        }
+        Fact::MinorPart { cpu, owner, share } => format!(
+            "These are a minor part of the work of CPU {cpu}: {} of the interrupts of devices there are those of {owner}, \
+             which other affinities of {name} do not change.",
+            percent(*share)
         ),
         Fact::SpreadingUseless => {
             "All CPUs are full (`cpus-full`): spreading the work over them would only add to it.".into()
@@ -355,13 +375,26 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 super::locks::lock(*lock)
             ))
         ),
-        Fact::CpuShared { cpu, owners, free, since } => format!(
-            "CPU {cpu} served the interrupts of {} {}, while {} serve{} none of a busy device.",
-            named(owners),
+        Fact::CpuShared { cpu, owners, shares, free, by_free, since } => format!(
+            "CPU {cpu} served the interrupts of {} {}, while {}.",
+            with_shares(owners, shares),
             over(*since, "since boot"),
-            cpus(free),
-            if free.len() == 1 { "s" } else { "" }
+            match *by_free {
+                part if part >= 1.0 - NEARLY_ONE => format!("{} took {} of them", cpus(free), percent(part)),
+                _ => format!(
+                    "{} serve{} none of a busy device",
+                    cpus(free),
+                    if free.len() == 1 { "s" } else { "" }
+                ),
+            }
         ),
+        Fact::MostlyOne { owner } => format!(
+            "Nearly all of them are those of {}: other affinities of the rest change little, and one vector remains on one CPU.",
+            owner
+        ),
+        Fact::MovedSince => "Some of these vectors were served by several CPUs: where affinities were changed since boot, only two \
+                             samples under load show which CPU serves which now (cat /proc/interrupts)."
+            .into(),
         Fact::LittleCpu { cpu, owners, of_1024, big, since } => format!(
             "CPU {cpu} served the interrupts of {} {}. It is one of the little CPUs{}; {} {} faster and serve{} none of a busy \
              device.",

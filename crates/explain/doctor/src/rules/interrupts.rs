@@ -7,6 +7,7 @@ use crate::facts::{Effect, Fact};
 use crate::finding::{Finding, Remedy, Severity, found};
 use crate::placement::Placement;
 use crate::rule::Judgement;
+use crate::rules::sharing;
 use crate::vectors::{self, Vector};
 use crate::{fixed, load, modelled};
 use host::Basis;
@@ -18,6 +19,10 @@ const ALL: f64 = 0.95;
 
 /// Part of a vector's interrupts that a second CPU must have for the vector to move.
 const SECOND: f64 = 0.1;
+
+/// Part of a device's interrupts from which those of other devices on the same CPU make a forecast by the device's alone
+/// wrong.
+const OTHERS: f64 = 0.1;
 
 /// The vectors of a device with several queues that carry load; else what became of the rule.
 fn of_several<'c>(device: &Device<'c>) -> Result<Vec<Vector<'c>>, Judgement> {
@@ -57,15 +62,39 @@ pub(super) fn one_cpu(device: &Device<'_>) -> Judgement {
     }
 }
 
+/// The CPU that serves all receive vectors of a device, of several, with so many interrupts that it may limit.
+pub(super) fn limiting_cpu(device: &Device<'_>) -> Option<(u32, u64)> {
+    let vectors = of_several(device).ok()?;
+    let cpu = only_cpu(device, &vectors).filter(|cpu| !is_fixed(&vectors, *cpu))?;
+    let basis = vectors.first().map_or(Basis::SinceStart, |vector| vector.basis);
+    let total = vectors::total(&vectors);
+    (!vectors::is_little(basis, total)).then_some((cpu, total))
+}
+
 fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
     let load = load::of(device.case, Some(cpu));
     let cpus = device.case.machine().cpus().len();
     let basis = vectors.first().map_or(Basis::SinceStart, |vector| vector.basis);
-    let is_little = vectors::is_little(basis, vectors::total(vectors));
-    let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let total = vectors::total(vectors);
+    let is_little = vectors::is_little(basis, total);
+    let sources = sharing::sources(device.case);
+    // Next to what another device has on that CPU these are little.
+    let dominant = sharing::dominant(&sources, cpu, total).filter(|_| !is_little);
+    let severity = match dominant {
+        Some(_) => Severity::Info,
+        None => load.severity(if is_little { Severity::Info } else { Severity::Warning }),
+    };
     let since = since(basis);
-    let fact = Fact::VectorsOnOneCpu { vectors: vectors.len(), cpu, others: cpus - 1, since };
+    let on_cpu = vectors.iter().filter_map(|vector| vector.by_cpu.get(&cpu)).copied();
+    let share = on_cpu.fold(0, u64::saturating_add) as f64 / total.max(1) as f64;
+    let fact = Fact::VectorsOnOneCpu { vectors: vectors.len(), cpu, others: cpus - 1, share, since };
+    let minor = dominant.map(|dominant| Fact::MinorPart {
+        cpu,
+        owner: dominant.owner.to_owned(),
+        share: dominant.share,
+    });
     let finding = found(severity, fact)
+        .says(minor)
         .says(is_little.then_some(Fact::SoFewInterrupts))
         .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(vectors::MOST_QUOTES))
         .load(&load);
@@ -74,7 +103,12 @@ fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
         return finding.fix(fixed::instead_of_affinity(device.case, &vectors.iter().collect::<Vec<_>>()));
     }
     let most = vectors.iter().map(|vector| vector.total).max().unwrap_or(0);
-    let share = most as f64 / vectors::total(vectors).max(1) as f64;
+    let share = most as f64 / total.max(1) as f64;
+    // What the CPU does for other devices remains with it.
+    let others = sharing::of_others(&sources, cpu, &device.word());
+    if others as f64 > OTHERS * total as f64 {
+        return finding.fix([Remedy::linux(Effect::CpuEach { busiest: None }, commands)]);
+    }
     let effect = Effect::CpuEach { busiest: (vectors.len() <= cpus).then_some(share) };
     let frames: Vec<u64> = vectors.iter().map(|vector| vector.total).collect();
     finding.fix([modelled::with_a_cpu_each(Remedy::linux(effect, commands), device.case, cpus, &frames)])

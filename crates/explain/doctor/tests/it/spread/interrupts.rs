@@ -245,3 +245,43 @@ fn rps_leaves_out_cpus_that_serve_busy_devices() {
                 25:        334          0          0    4422194     GICv2  99 Level     xhci-hcd:usb1\n";
     answers(text, "single-queue", CALM, &["=Linux: echo 5 > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
 }
+
+/// Counts of eth0's eight vectors and eth2's one on CPU 0 of a 12-CPU machine of netutils-linux's tests.
+#[test]
+fn what_fills_a_cpu_is_weighed_by_interrupts() {
+    let with = |eth2: u64| {
+        let queues = ONE_CPU.into_iter().zip(0..).map(|(count, queue)| {
+            let mut counts = vec![0; 12];
+            counts[0] = count;
+            (66 + queue, counts, format!("eth0-TxRx-{queue}"))
+        });
+        let mut counts = vec![0; 12];
+        counts[0] = eth2;
+        vectors(queues.chain([(63, counts, "eth2".to_owned())]))
+    };
+    let billions = with(3_489_881_715);
+    let owners = "owners: [\"eth2\", \"eth0\"], shares: [0.98";
+    let minor = "MinorPart { cpu: 0, owner: \"eth2\", share: 0.98";
+    let rps = "=Linux: echo ffe > /sys/class/net/eth2/queues/rx-0/rps_cpus";
+    all_answer(&[
+        (&billions, "cpu-shared", LIMITS, &[owners, "MostlyOne", rps, "!smp_affinity"]),
+        (&billions, "irq-one-cpu", CALM, &[minor, "offers CpuEach { busiest: None }", "!Modelled"]),
+        (&(billions.clone() + &load(0, 99.0, 1.0)), "cpu-shared", GRAVE, &[owners]),
+        // What the CPU does for another device remains with it: no forecast by one device's interrupts alone.
+        (&with(30_000_000), "irq-one-cpu", LIMITS, &["offers CpuEach { busiest: None }", "!Minor"]),
+        (&with(30_000_000), "cpu-shared", LIMITS, &["owners: [\"eth0\", \"eth2\"]", "!MostlyOne"]),
+        (&with(1_000_000), "irq-one-cpu", LIMITS, &["offers CpuEach { busiest: Some(0.1"]),
+    ]);
+    // Eight vectors of one in a hundred each are as busy as one of eight.
+    let several = with(400_000_000);
+    answers(&several, "cpu-shared", LIMITS, &["owners: [\"eth2\", \"eth0\"]", "!MostlyOne"]);
+    // A device whose vectors have a CPU each shares none.
+    let spread = vectors((0..4).map(|queue| {
+        let mut counts = vec![0; 12];
+        counts[queue as usize] = 900_000_000;
+        (20 + queue, counts, format!("eth2-rx-{queue}"))
+    }));
+    let little = billions.lines().filter(|line| !line.ends_with("eth2")).map(|line| line.to_owned() + "\n");
+    let text = spread + &little.collect::<String>();
+    all_answer(&[(&text, "cpu-shared", CLEAR, &[]), (&text, "irq-one-cpu", CALM, &["MinorPart"])]);
+}
