@@ -704,6 +704,11 @@ pub enum Effect {
         busiest: Option<f64>,
     },
     FreeCpuEach,
+    /// Fewer free CPUs than vectors: the part of the interrupts that the busiest CPU has before and after.
+    FreeCpus {
+        before: f64,
+        after: f64,
+    },
     FindLock,
     LessContention {
         lock: Lock,

@@ -7,25 +7,37 @@ use crate::finding::{Finding, Remedy};
 use crate::rules::sharing::{self, Source};
 use crate::vectors::Vector;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Vectors with the CPU that each gets.
 #[derive(Default)]
 pub(crate) struct Placement {
     moves: Vec<(String, u32)>,
+    /// Interrupts of busy devices by CPU, before and after.
+    before: BTreeMap<u32, u64>,
+    after: BTreeMap<u32, u64>,
     interfaces: BTreeSet<String>,
     /// Whether a little CPU serves network devices now.
     from_little: bool,
 }
 
 impl Placement {
-    /// Network devices of little CPUs first, to big ones, then what shares a CPU, to those that are free after that.
+    /// Network devices of little CPUs first, to big ones, then what shares a CPU, to those that are free after that: the
+    /// busiest vectors first, each to the CPU that has least by then.
     pub fn of(case: &Case<'_>) -> Placement {
         let sources = sharing::sources(case);
         let mut placement = Placement::default();
         let Some(most) = sharing::busiest(&sources) else { return placement };
-        let busy: Vec<&Source<'_>> =
-            sources.iter().filter(|source| source.is_part(sharing::BUSY, most)).collect();
+        let busy: Vec<&Source<'_>> = sources.iter().filter(|source| source.is_busy(most)).collect();
+        let counts = |source: &&Source<'_>| {
+            source.is_busy(most) || source.is_network && source.is_part(sharing::SEEN, most)
+        };
+        for source in sources.iter().filter(|source| !source.is_elsewhere()).filter(counts) {
+            for (cpu, interrupts) in &source.vector.by_cpu {
+                count(&mut placement.before, *cpu, *interrupts);
+            }
+            count(&mut placement.after, source.cpu, source.vector.total);
+        }
         let taken: BTreeSet<u32> = busy.iter().map(|source| source.cpu).collect();
         if let Some(cores) = Cores::of(case) {
             let free: Vec<u32> = cores.big.difference(&taken).copied().collect();
@@ -34,7 +46,9 @@ impl Placement {
             };
             let mut on_little: Vec<&Source<'_>> = busy.iter().filter(is_on_little).copied().collect();
             on_little.sort_by_key(|source| Reverse(source.vector.total));
-            placement.add(case, &on_little, &free);
+            for source in on_little {
+                placement.add(case, source, &free);
+            }
             placement.from_little = !placement.moves.is_empty();
         }
         let free = sharing::free(case, &busy);
@@ -46,22 +60,37 @@ impl Placement {
                 together.into_iter().filter(|source| !placement.moves(source)).collect();
             // One stays: of those that cannot be moved, or else the busiest.
             let stays = usize::from(here.iter().all(|source| !source.vector.is_fixed(case)));
-            let movable: Vec<&Source<'_>> =
-                here.into_iter().filter(|source| !source.vector.is_fixed(case)).skip(stays).collect();
-            placement.add(case, &movable, if remaining.is_empty() { &free } else { &remaining });
+            let movable = here.into_iter().filter(|source| !source.vector.is_fixed(case)).skip(stays);
+            let cpus = if remaining.is_empty() { &free } else { &remaining };
+            for source in movable {
+                // What is little by itself moves only to a CPU that no vector was given.
+                let is_given = |cpu: &u32| placement.cpus().any(|given| given == *cpu);
+                if source.is_part(sharing::BUSY, most) || !cpus.iter().all(is_given) {
+                    placement.add(case, source, cpus);
+                }
+            }
         }
         placement
     }
 
-    fn add(&mut self, case: &Case<'_>, sources: &[&Source<'_>], cpus: &[u32]) {
-        let is_movable = |source: &&&Source<'_>| {
-            source.vector.interrupt.vector.bytes().all(|digit| digit.is_ascii_digit())
-                && !source.vector.is_fixed(case)
-        };
-        for (source, cpu) in sources.iter().filter(is_movable).zip(cpus.iter().cycle()) {
-            self.moves.push((source.vector.interrupt.vector.clone(), *cpu));
-            self.interfaces.extend(source.vector.interrupt.interface.clone());
+    /// Moves a source to the first of the CPUs that have least, where that is less than its own has without it.
+    fn add(&mut self, case: &Case<'_>, source: &Source<'_>, cpus: &[u32]) {
+        let vector = &source.vector;
+        let is_numbered = vector.interrupt.vector.bytes().all(|digit| digit.is_ascii_digit());
+        let load = |cpu: &u32| self.after.get(cpu).copied().unwrap_or(0);
+        let Some(&cpu) = cpus.iter().min_by_key(|cpu| load(cpu)) else { return };
+        let own = load(&source.cpu).saturating_sub(vector.total);
+        if !is_numbered || vector.is_fixed(case) || load(&cpu) >= own.max(1) && self.is_given(cpu) {
+            return;
         }
+        self.after.insert(source.cpu, own);
+        count(&mut self.after, cpu, vector.total);
+        self.moves.push((vector.interrupt.vector.clone(), cpu));
+        self.interfaces.extend(vector.interrupt.interface.clone());
+    }
+
+    fn is_given(&self, cpu: u32) -> bool {
+        self.cpus().any(|given| given == cpu)
     }
 
     fn moves(&self, source: &Source<'_>) -> bool {
@@ -79,13 +108,26 @@ impl Placement {
         self.moves.iter().map(|(_, cpu)| *cpu)
     }
 
+    /// Whether each vector gets a CPU for itself.
+    fn is_alone(&self) -> bool {
+        let cpus: BTreeSet<u32> = self.cpus().collect();
+        cpus.len() == self.moves.len()
+    }
+
     /// The commands of the whole plan.
     pub fn remedy(&self) -> Option<Remedy> {
         let commands = self
             .moves
             .iter()
             .map(|(vector, cpu)| format!("echo {cpu} > /proc/irq/{vector}/smp_affinity_list"));
-        let effect = if self.from_little { Effect::BigCpuEach } else { Effect::FreeCpuEach };
+        let effect = match self.is_alone() {
+            true if self.from_little => Effect::BigCpuEach,
+            true => Effect::FreeCpuEach,
+            false => Effect::FreeCpus {
+                before: part_of_busiest(&self.before),
+                after: part_of_busiest(&self.after),
+            },
+        };
         (!self.moves.is_empty()).then(|| Remedy::linux(effect, commands))
     }
 
@@ -93,6 +135,17 @@ impl Placement {
     pub fn is_from_little(&self) -> bool {
         self.from_little
     }
+}
+
+fn count(by_cpu: &mut BTreeMap<u32, u64>, cpu: u32, interrupts: u64) {
+    let sum = by_cpu.entry(cpu).or_default();
+    *sum = sum.saturating_add(interrupts);
+}
+
+/// Part of the interrupts that the CPU with most of them has.
+fn part_of_busiest(by_cpu: &BTreeMap<u32, u64>) -> f64 {
+    let all = by_cpu.values().copied().fold(0, u64::saturating_add);
+    by_cpu.values().copied().max().unwrap_or(0) as f64 / all.max(1) as f64
 }
 
 /// Affinities before RPS at the same interfaces, among findings of the same weight: what they cost is nothing, and RPS moves work
@@ -107,8 +160,9 @@ pub(crate) fn before_rps(case: &Case<'_>, findings: &mut Vec<Finding>) {
     for id in ["cpu-shared", "irq-little-cpu"] {
         let Some(place) = findings.iter().position(|finding| finding.id == id) else { continue };
         let Some(finding) = findings.get(place).cloned() else { continue };
-        let has_affinities =
-            |remedy: &Remedy| matches!(remedy.effect, Effect::BigCpuEach | Effect::FreeCpuEach);
+        let has_affinities = |remedy: &Remedy| {
+            matches!(remedy.effect, Effect::BigCpuEach | Effect::FreeCpuEach | Effect::FreeCpus { .. })
+        };
         let is_same =
             |other: &Finding| (other.severity, other.certainty) == (finding.severity, finding.certainty);
         let first = findings.iter().take(place).position(|other| is_same(other) && is_rps(other));

@@ -253,8 +253,19 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         }
         Effect::FreeCpuEach => {
             return (
-                "a free CPU for each vector but the first".into(),
+                "a free CPU for each busy vector but the first".into(),
                 format!("Their work moves to CPUs that serve no other busy queue. {IRQBALANCE}"),
+            );
+        }
+        Effect::FreeCpus { before, after } => {
+            return (
+                "vectors distributed to the free CPUs, several to one".into(),
+                format!(
+                    "There are fewer free CPUs than vectors. By these counts the busiest CPU would take {:.0} % of the \
+                     interrupts instead of {:.0} %. {IRQBALANCE}",
+                    after * 100.0,
+                    before * 100.0
+                ),
             );
         }
         Effect::FindLock => (

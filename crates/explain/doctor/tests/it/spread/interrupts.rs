@@ -285,3 +285,26 @@ fn what_fills_a_cpu_is_weighed_by_interrupts() {
     let text = spread + &little.collect::<String>();
     all_answer(&[(&text, "cpu-shared", CLEAR, &[]), (&text, "irq-one-cpu", CALM, &["MinorPart"])]);
 }
+
+/// Counts of a machine of netutils-linux's tests, where vectors that CPU 0 served have moved.
+#[test]
+fn fewer_free_cpus_than_vectors() {
+    let text = vectors([
+        (17, [1_087_624, 0, 0, 0], "eth1"),
+        (30, [127_355_089, 0, 0, 0], "eth2-0"),
+        (31, [120_112_828, 5_482_507, 0, 0], "eth2-1"),
+        (32, [121_978_940, 0, 5_524_729, 0], "eth2-2"),
+        (33, [122_736_116, 0, 0, 5_465_612], "eth2-3"),
+        (41, [15_573_731, 0, 0, 0], "eth0"),
+    ]);
+    let moved = |cpu: u32, irq: u32| format!("echo {cpu} > /proc/irq/{irq}/smp_affinity_list");
+    let finding = one(&text, "cpu-shared");
+    // The busiest vectors have a CPU each, what remains goes where there is least, and what is little remains.
+    let expected = [moved(1, 32), moved(2, 30), moved(3, 31), moved(3, 41)];
+    assert_eq!(commands(&finding, System::Linux), expected);
+    let parts = ["by_free: 0.03", "MovedSince", "offers FreeCpus { before: 0.96"];
+    answers(&text, "cpu-shared", LIMITS, &parts);
+    // Where each vector gets a CPU of its own, that is the effect.
+    let two = vectors([(30, [9_000_000, 0, 0], "eth2"), (31, [8_000_000, 0, 0], "eth1")]);
+    answers(&two, "cpu-shared", LIMITS, &["by_free: 0.0", "!MovedSince", "offers FreeCpuEach"]);
+}
