@@ -145,6 +145,7 @@ fn outcome(rule: &Rule, case: &Case<'_>, judgements: &[Judgement]) -> RuleRow {
         );
         lacks.push(counters.to_owned());
     }
+    rules::lacking::of_named_interfaces(case, &mut lacks);
     RuleRow { id: rule.id, outcome, lacks }
 }
 

@@ -461,6 +461,8 @@ pub enum Fact {
         of: usize,
         commands: Vec<String>,
         more: usize,
+        /// A command whose output the text holds without it, so that nothing says of which interface it is.
+        unnamed: Option<String>,
     },
 }
 

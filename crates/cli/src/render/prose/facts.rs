@@ -595,13 +595,18 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             }
         }
 
-        Fact::Insufficient { ids, of, commands, more } => {
-            let rules = insufficient(ids, *of);
+        Fact::Insufficient { ids, of, commands, more, unnamed } => {
+            let mut rules = insufficient(ids, *of);
             let more = if *more > 0 { format!(" ({more} more: --json)") } else { String::new() };
-            match commands.is_empty() {
-                true => rules,
-                false => format!("{rules} The output of these would help: {}{more}.", commands.join("; ")),
+            if !commands.is_empty() {
+                rules += &format!(" The output of these would help: {}{more}.", commands.join("; "));
             }
+            if let Some(command) = unnamed {
+                rules += &format!(
+                    " An output names no interface: put the command above it, as in `$ {command}`, if it is that one's."
+                );
+            }
+            rules
         }
     }
 }

@@ -6,6 +6,7 @@ mod fastpath;
 mod flowtable;
 mod frames;
 mod interrupts;
+pub(crate) mod lacking;
 mod link;
 mod little;
 mod lock;
@@ -133,7 +134,9 @@ fn lacking_commands(case: &Case<'_>, lacking: &[&RuleRow]) -> Vec<String> {
         }
     }
     counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counted.into_iter().map(|(command, _)| command).collect()
+    let mut commands: Vec<String> = counted.into_iter().map(|(command, _)| command).collect();
+    lacking::of_named_interfaces(case, &mut commands);
+    commands
 }
 
 /// The commands of a list: `ethtool -S IFACE, cat /proc/interrupts` are two, `ethtool -S eth0, twice` is one.
@@ -157,10 +160,11 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
         commands.retain(|command| command != next);
         commands.insert(0, next.to_owned());
     }
+    let unnamed = lacking::unnamed(case, &mut commands);
     let more = commands.len().saturating_sub(NAMED);
     commands.truncate(NAMED);
     let ids = lacking.iter().map(|row| row.id).collect();
-    let finding = found(Severity::Info, Fact::Insufficient { ids, of: rules.len(), commands, more });
+    let finding = found(Severity::Info, Fact::Insufficient { ids, of: rules.len(), commands, more, unnamed });
     let is_lacking = |what: &str| lacking.iter().flat_map(|row| &row.lacks).any(|lacks| lacks.contains(what));
     let refused = snapshot.unread.iter().filter(|unread| is_lacking(&unread.what));
     let refused = refused

@@ -2,8 +2,10 @@
 //! the condition, its healthy opposite, and what each says without its inputs.
 
 use crate::findings::*;
+use crate::spread::one_each;
 use host::System;
 use rxlane_doctor::RULES;
+use rxlane_doctor::facts::Fact;
 use rxlane_doctor::finding::Severity;
 use rxlane_doctor::report::Outcome;
 use std::collections::BTreeSet;
@@ -368,4 +370,41 @@ fn where_all_cpus_are_full_nothing_is_to_be_spread() {
         (&cpu(0, 97.0, 1.0), id, LACKS, &["top -aSP"]),
     ]);
     assert!(report(&full).rules.iter().flat_map(|row| &row.lacks).all(|command| !command.contains("/proc/")));
+}
+
+/// Outputs one after the other, without the commands.
+#[test]
+fn outputs_without_commands_are_not_requested_again() {
+    let statistics = "NIC statistics:\n     rx_packets: 5000000\n     rx_queue_0_packets: 1300000\n     \
+                      rx_queue_1_packets: 1200000\n     rx_queue_2_packets: 1300000\n     rx_queue_3_packets: 1200000\n";
+    let link = |index: u32, name: &str| {
+        format!(
+            "{index}: {name}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+             link/ether 00:11:22:33:44:5{index} brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n"
+        )
+    };
+    let two = format!("{statistics}{}{}{}", one_each("eth0"), link(2, "eth0"), link(3, "eth1"));
+    // Whose counters they are is not known, and the command of the output would say it.
+    let finding = one(&two, "insufficient-data");
+    let Some(Fact::Insufficient { commands, unnamed, .. }) = finding.facts.first() else {
+        panic!("{finding:#?}");
+    };
+    assert_eq!(unnamed.as_deref(), Some("ethtool -S eth1"));
+    assert!(commands.iter().all(|command| !command.starts_with("ethtool -S")), "{commands:?}");
+    assert!(commands.iter().all(|command| !command.contains("IFACE")), "{commands:?}");
+    // A command for a named interface and the same for IFACE are one.
+    let lacks = outcome(&two, "ring-small").1;
+    assert_eq!(lacks, ["ethtool -g eth0", "ethtool -g eth1"]);
+    let lacks = outcome(&two, "rps-same-cpu").1;
+    assert_eq!(lacks, ["eth0", "eth1"].map(|name| format!("cat /sys/class/net/{name}/queues/rx-0/rps_cpus")));
+    // The only interface has the output, or no interface has a name.
+    let no_queues = "NIC statistics:\n     rx_packets: 5000000\n     rx_errors: 0\n";
+    let one_name = format!("{no_queues}{}{}", one_each("eth0"), link(2, "eth0"));
+    for text in [&one_name, no_queues] {
+        let finding = one(text, "insufficient-data");
+        let Some(Fact::Insufficient { commands, unnamed: None, .. }) = finding.facts.first() else {
+            panic!("{finding:#?}");
+        };
+        assert!(commands.iter().all(|command| !command.starts_with("ethtool -S")), "{commands:?}");
+    }
 }

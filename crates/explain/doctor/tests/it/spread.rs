@@ -55,7 +55,7 @@ fn queues(name: &str, packets: &[u64]) -> String {
 }
 
 /// Four vectors of a device, one a CPU.
-fn one_each(name: &str) -> String {
+pub fn one_each(name: &str) -> String {
     vectors((40..44).zip(0..).map(|(vector, queue)| {
         let mut counts = [12; 4];
         counts[queue] = 5_000_000;
