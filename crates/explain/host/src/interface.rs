@@ -180,6 +180,8 @@ impl SteerTarget {
 pub struct Link {
     /// Mbit/s.
     pub speed: Option<Observed<u32>>,
+    /// What says that the link has no speed: there is no carrier, or the device is virtual.
+    pub no_speed: Option<Quote>,
     /// Whether full duplex.
     pub full_duplex: Option<Observed<bool>>,
     /// Whether there is carrier.

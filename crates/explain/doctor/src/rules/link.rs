@@ -16,6 +16,10 @@ const USUAL: u32 = 1000;
 pub(super) fn speed(device: &Device<'_>) -> Judgement {
     let (link, name) = (&device.link, device.word());
     let Some(speed) = &link.speed else {
+        // `Speed: Unknown!` says that there is none: no other output has it.
+        if link.no_speed.is_some() {
+            return Judgement::DoesNotApply;
+        }
         let ifconfig = format!("ifconfig {name}");
         return Judgement::lacks(device.case.by_system(
             format!("ethtool {name}"),

@@ -28,7 +28,7 @@ fn a_slow_link_is_the_cables_or_the_partners() {
         (&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full"), id, LIMITS, &["Speed: 100Mb/s"]),
         (&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full"), id, CALM, &["=remedies: 0"]),
         (&settings("1000Mb/s", "Full", "1000baseT/Full"), id, CLEAR, &[]),
-        (&settings("Unknown!", "Unknown! (255)", "Not reported"), id, LACKS, &[]),
+        (&settings("Unknown!", "Unknown! (255)", "Not reported"), id, NOT_HERE, &[]),
     ]);
     quotes(&found(&report(&settings("100Mb/s", "Half", "100baseT/Half")), id)[0], "Duplex: Half");
 }
@@ -407,4 +407,18 @@ fn outputs_without_commands_are_not_requested_again() {
         };
         assert!(commands.iter().all(|command| !command.starts_with("ethtool -S")), "{commands:?}");
     }
+}
+
+#[test]
+fn a_link_without_speed_lacks_nothing() {
+    let id = "link-speed";
+    let ethtool = "$ ethtool eth0\nSettings for eth0:\n\tSupported ports: [  ]\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\t\
+                   Auto-negotiation: off\n\tLink detected: yes\n";
+    let file = "$ cat /sys/class/net/eth0/speed\n-1\n";
+    all_answer(&[
+        (&(one_each("eth0") + ethtool), id, NOT_HERE, &[]),
+        (&(one_each("eth0") + file), id, NOT_HERE, &[]),
+        (&one_each("eth0"), id, LACKS, &["ethtool eth0"]),
+        (&(one_each("eth0") + &ethtool.replace("Unknown!\n", "1000Mb/s\n")), id, CLEAR, &[]),
+    ]);
 }

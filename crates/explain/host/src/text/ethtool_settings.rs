@@ -120,6 +120,9 @@ fn note(link: &mut Link, name: &str, value: &str, quote: &Quote) {
             // `Unknown!` where there is no carrier; old versions print the -1 of the kernel, too.
             let speed = speed.strip_suffix("Mb/s").and_then(|speed| speed.parse().ok());
             let speed = speed.filter(|speed| ![0, 65535, u32::MAX].contains(speed));
+            if speed.is_none() {
+                link.no_speed.get_or_insert_with(|| quote.clone());
+            }
             Observed::note(&mut link.speed, speed, quote);
         }
         ("Duplex", duplex) => {

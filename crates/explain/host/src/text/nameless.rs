@@ -71,7 +71,7 @@ macro_rules! fill {
 /// Adds what the named one lacks. What both say stays as the line with the name has it.
 fn complete(named: &mut Interface, nameless: Interface) {
     fill!(named, nameless: kind, parent, master, driver, bus, pci, model, mtu, mtu_most, up);
-    fill!(named, nameless: link.speed, link.full_duplex, link.up, link.supported, link.partner);
+    fill!(named, nameless: link.speed, link.no_speed, link.full_duplex, link.up, link.supported, link.partner);
     fill!(named, nameless: channels.rx.current, channels.rx.most);
     fill!(named, nameless: channels.combined.current, channels.combined.most);
     fill!(named, nameless: rings.rx.current, rings.rx.most);

@@ -139,11 +139,13 @@ impl Files {
         match file {
             "mtu" => Observed::note(&mut interface.mtu, value.parse().ok(), &quote),
             // -1 without a link.
-            "speed" => Observed::note(
-                &mut interface.link.speed,
-                value.parse().ok().filter(|&speed| speed > 0),
-                &quote,
-            ),
+            "speed" => {
+                let speed = value.parse().ok().filter(|&speed| speed > 0);
+                if speed.is_none() {
+                    interface.link.no_speed.get_or_insert_with(|| quote.clone());
+                }
+                Observed::note(&mut interface.link.speed, speed, &quote);
+            }
             "duplex" => {
                 Observed::note(&mut interface.link.full_duplex, one_of_two(value, "full", "half"), &quote);
             }
