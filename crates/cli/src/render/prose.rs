@@ -97,9 +97,9 @@ pub fn worded(report: &Report, live: bool) -> Worded<'_> {
 fn worded_finding<'r>(report: &'r Report, finding: &'r Finding, live: bool) -> WordedFinding<'r> {
     let sentence = |fact: &Fact| match fact {
         Fact::Insufficient { ids, of, .. } if live => {
-            let (sampled, traced) = (!report.traffic.is_empty(), report.trace.is_some());
+            let (sample, traced) = (report.summary.sample, report.trace.is_some());
             let as_root = crate::privilege::is_root();
-            insufficient_live(ids, *of, &Reading { as_root, sampled, traced })
+            insufficient_live(ids, *of, &Reading { as_root, sample, traced })
         }
         fact => facts::sentence(report, finding, fact),
     };
@@ -298,16 +298,18 @@ mod tests {
 
     #[test]
     fn a_live_machine_is_to_be_read_as_it_was_not() {
-        let words = |ids: &[&str], as_root, sampled, traced| {
-            insufficient_live(ids, 49, &Reading { as_root, sampled, traced })
+        let words = |ids: &[&str], as_root, sample, traced| {
+            insufficient_live(ids, 49, &Reading { as_root, sample, traced })
         };
-        let none = words(&["lock-contention"], false, false, false);
+        let none = words(&["lock-contention"], false, None, false);
         for part in ["as root", "--sample", "--trace"] {
             assert!(none.contains(part), "{none}");
         }
-        let all = words(&["lock-contention"], true, true, true);
+        let all = words(&["lock-contention"], true, Some(true), true);
         assert!(all.ends_with("Run it again while the line is busy."), "{all}");
-        let other = words(&["udp-two-tuple"], true, false, false);
+        let empty = words(&[], true, Some(false), true);
+        assert!(empty.ends_with("busy; the sample holds no frame."), "{empty}");
+        let other = words(&["udp-two-tuple"], true, None, false);
         assert!(other.ends_with("busy; --sample adds the traffic of an interface."), "{other}");
     }
 

@@ -4,6 +4,7 @@ use crate::finding::{Certainty, Finding, Severity};
 use crate::remedies;
 use crate::report::{Outcome, Report, RuleRow, Summary, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
+use crate::traffic::Traffic;
 use crate::{Case, ENOUGH_BETWEEN, RULES, load, placement, rows, rules, stacked, steered};
 use host::{Snapshot, System, Unread};
 
@@ -55,6 +56,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
             nothing_read: snapshot.read.is_empty(),
             steered: steered::any(case).is_some(),
             idle: is_idle(case) || is_steered_idle,
+            sample: case.traffic().map(Traffic::has_frames),
         },
         system: case.system().map(System::name),
         cpus: snapshot.cpu_count(),

@@ -53,6 +53,8 @@ pub struct Summary {
     pub nothing_read: bool,
     pub steered: bool,
     pub idle: bool,
+    /// Whether the traffic sample holds frames; `None` without one.
+    pub sample: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

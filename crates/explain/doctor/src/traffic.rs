@@ -27,6 +27,11 @@ impl Traffic {
         Traffic { open: Box::new(open), interface, cpus: cpus.max(1) }
     }
 
+    /// Whether there is any frame in it.
+    pub(crate) fn has_frames(&self) -> bool {
+        (self.open)().iter_mut().any(|capture| capture.next_frame().is_some())
+    }
+
     /// Whether the sample was taken on this device, or on something that stands on it.
     pub(crate) fn is_about(&self, device: &Device<'_>, case: &Case<'_>) -> bool {
         self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)

@@ -422,3 +422,18 @@ fn a_link_without_speed_lacks_nothing() {
         (&(one_each("eth0") + &ethtool.replace("Unknown!\n", "1000Mb/s\n")), id, CLEAR, &[]),
     ]);
 }
+
+#[test]
+fn a_sample_without_frames_is_a_sample() {
+    let writer = |_| {
+        let resolution = capture::Resolution::Microseconds;
+        capture::Writer::pcap(Vec::new(), capture::LinkType::Ethernet, resolution).unwrap()
+    };
+    let empty = writer(()).finish().unwrap();
+    let mut full = writer(());
+    full.write(0, &[0; 60], 60).unwrap();
+    let full = full.finish().unwrap();
+    for (sample, expected) in [(None, None), (Some(empty), Some(false)), (Some(full), Some(true))] {
+        assert_eq!(reports(&[&one_each("eth0")], sample).summary.sample, expected);
+    }
+}

@@ -13,7 +13,8 @@ pub(super) fn insufficient(ids: &[&str], of: usize) -> String {
 /// How a live machine was read.
 pub struct Reading {
     pub as_root: bool,
-    pub sampled: bool,
+    /// Whether a sample of traffic holds frames; `None` without one.
+    pub sample: Option<bool>,
     pub traced: bool,
 }
 
@@ -21,7 +22,8 @@ pub struct Reading {
 pub fn insufficient_live(ids: &[&str], of: usize, reading: &Reading) -> String {
     let more = [
         (!reading.as_root, "as root it reads more"),
-        (!reading.sampled, "--sample adds the traffic of an interface"),
+        (reading.sample.is_none(), "--sample adds the traffic of an interface"),
+        (reading.sample == Some(false), "the sample holds no frame"),
         (!reading.traced && ids.contains(&"lock-contention"), "--trace adds where CPU time goes"),
     ];
     let more: String =
