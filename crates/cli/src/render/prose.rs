@@ -10,7 +10,7 @@ mod remedies;
 pub mod trace;
 
 use doctor::Report;
-use doctor::facts::{Assumption, Fact, Model};
+use doctor::facts::{Assumption, Fact, Insufficient, Model};
 use doctor::finding::{Certainty, Finding, Remedy, Severity};
 use doctor::report::{Outcome, Verdict};
 use facts::insufficient::{Reading, insufficient_live};
@@ -96,7 +96,7 @@ pub fn worded(report: &Report, live: bool) -> Worded<'_> {
 
 fn worded_finding<'r>(report: &'r Report, finding: &'r Finding, live: bool) -> WordedFinding<'r> {
     let sentence = |fact: &Fact| match fact {
-        Fact::Insufficient { ids, of, .. } if live => {
+        Fact::Insufficient(Insufficient { ids, of, .. }) if live => {
             let (sample, traced) = (report.summary.sample, report.trace.is_some());
             let as_root = crate::privilege::is_root();
             insufficient_live(ids, *of, &Reading { as_root, sample, traced })

@@ -17,403 +17,131 @@ pub enum Fact {
     // Of several rules.
     Load(CpuLoad),
     LoadIsOneFlow,
-    SameFor {
-        names: Vec<String>,
-    },
-    InSample {
-        what: Carried,
-        share: f64,
-    },
-    QueueTook {
-        queue: u32,
-        share: f64,
-    },
+    SameFor { names: Vec<String> },
+    InSample { what: Carried, share: f64 },
+    QueueTook { queue: u32, share: f64 },
     NoneSince,
     SoFewInterrupts,
     // Software that spreads frames already.
     SteeredAlready(Steering),
-    TargetTakes {
-        cpu: u32,
-        share: f64,
-    },
+    TargetTakes { cpu: u32, share: f64 },
     OneTarget,
-    TargetLoses {
-        cpu: u32,
-    },
-    TargetBusy {
-        cpu: u32,
-        idle: f64,
-    },
-    DriverAndTarget {
-        cpu: u32,
-    },
-    DriverWorkRemains {
-        cpu: u32,
-    },
-    RpsAgain {
-        cpus: Vec<u32>,
-    },
-    SteeringPasses {
-        steering: Steering,
-        share: Option<f64>,
-        reason: Option<String>,
-    },
-    SteersOtherClasses {
-        classes: Vec<String>,
-    },
-    RpsSpreads {
-        cpus: Vec<u32>,
-    },
-    ProgramUnread {
-        why: String,
-    },
-    NetisrSpreads {
-        threads: u32,
-    },
+    TargetLoses { cpu: u32 },
+    TargetBusy { cpu: u32, idle: f64 },
+    DriverAndTarget { cpu: u32 },
+    DriverWorkRemains { cpu: u32 },
+    RpsAgain { cpus: Vec<u32> },
+    SteeringPasses { steering: Steering, share: Option<f64>, reason: Option<String> },
+    SteersOtherClasses { classes: Vec<String> },
+    RpsSpreads { cpus: Vec<u32> },
+    ProgramUnread { why: String },
+    NetisrSpreads { threads: u32 },
     // link-speed
-    HalfDuplex {
-        mbps: u32,
-    },
-    SlowLink {
-        mbps: u32,
-        device: u32,
-    },
+    HalfDuplex { mbps: u32 },
+    SlowLink { mbps: u32, device: u32 },
     SlowLinkCause(LinkCause),
-    LinkWentDown {
-        times: u64,
-    },
+    LinkWentDown { times: u64 },
     // frame-oversize
     TooLong(Loss),
     TooLongUnknown,
-    FullFrame {
-        chain: String,
-        frame: u32,
-        tags: u32,
-        limit: Option<u32>,
-    },
-    NoneAmong {
-        frames: u64,
-    },
-    BelowTooSmall {
-        name: String,
-        packet: u32,
-        below: String,
-        mtu: u32,
-    },
+    FullFrame { chain: String, frame: u32, tags: u32, limit: Option<u32> },
+    NoneAmong { frames: u64 },
+    BelowTooSmall { name: String, packet: u32, below: String, mtu: u32 },
     // tags-hidden
-    ProgramWithoutTag {
-        name: String,
-    },
-    SteeringWithoutTag {
-        name: String,
-    },
-    StrippedForSteering {
-        name: String,
-    },
+    ProgramWithoutTag { name: String },
+    SteeringWithoutTag { name: String },
+    StrippedForSteering { name: String },
     // pppoe-unhashed, qinq-unhashed
-    PppoeUnhashed {
-        device: String,
-    },
-    PppoeUnknown {
-        queue: u32,
-        share: f64,
-    },
-    PppoeDeviceUnknown {
-        device: String,
-    },
+    PppoeUnhashed { device: String },
+    PppoeUnknown { queue: u32, share: f64 },
+    PppoeDeviceUnknown { device: String },
     OthersSpread,
-    PppoeSomewhere {
-        devices: Vec<String>,
-    },
-    PppoeOnOneCpu {
-        cpu: u32,
-        frames: u64,
-        packets: u64,
-        workers: Vec<u32>,
-        of: usize,
-    },
-    QinqUnhashed {
-        device: String,
-    },
-    QinqUnknown {
-        device: String,
-    },
+    PppoeSomewhere { devices: Vec<String> },
+    PppoeOnOneCpu { cpu: u32, frames: u64, packets: u64, workers: Vec<u32>, of: usize },
+    QinqUnhashed { device: String },
+    QinqUnknown { device: String },
     // udp-two-tuple
-    UdpByAddresses {
-        flows: Vec<String>,
-    },
-    UdpMayBe {
-        queue: u32,
-        share: f64,
-    },
+    UdpByAddresses { flows: Vec<String> },
+    UdpMayBe { queue: u32, share: f64 },
     UdpUsual,
-    UdpChanged {
-        flow: String,
-        former: String,
-        now: String,
-    },
+    UdpChanged { flow: String, former: String, now: String },
     // single-queue, one-queue-hot, one-flow
-    SingleQueue {
-        cpu: Option<u32>,
-    },
-    OneQueue {
-        queue: u32,
-        of: usize,
-        share: f64,
-        total: u64,
-        interrupts: bool,
-        since: Since,
-    },
+    SingleQueue { cpu: Option<u32> },
+    OneQueue { queue: u32, of: usize, share: f64, total: u64, interrupts: bool, since: Since },
     Little(Little),
-    CausesKnown {
-        ids: Vec<&'static str>,
-    },
+    CausesKnown { ids: Vec<&'static str> },
     CausesPossible(Vec<Cause>),
-    OneFlow {
-        flow: String,
-        protocol: String,
-        share: f64,
-    },
+    OneFlow { flow: String, protocol: String, share: f64 },
     // reta-uneven, reta-unused-queue, queues-below-cpus
-    RetaNamesOne {
-        queue: u32,
-        entries: usize,
-        rings: u32,
-    },
-    RetaPrefers {
-        queue: u32,
-        most: usize,
-        entries: usize,
-        queues: usize,
-        mean: f64,
-    },
+    RetaNamesOne { queue: u32, entries: usize, rings: u32 },
+    RetaPrefers { queue: u32, most: usize, entries: usize, queues: usize, mean: f64 },
     RetaSpreadsAllTheSame,
-    RetaLeavesOut {
-        queues: Vec<u32>,
-        rings: usize,
-        why: LeftOut,
-    },
-    FewQueues {
-        used: u32,
-        device: u32,
-        cpus: u32,
-    },
+    RetaLeavesOut { queues: Vec<u32>, rings: usize, why: LeftOut },
+    FewQueues { used: u32, device: u32, cpus: u32 },
     MoreQueues(MoreQueues),
     // ring-overflow, ring-small, interface-wedged, counter-wrap
     RingFull(Loss),
     RingFullCpu,
-    RingFullCause {
-        past: bool,
-    },
+    RingFullCause { past: bool },
     LongerRingFills,
-    SmallRing {
-        entries: u32,
-        most: u32,
-    },
-    Hung {
-        interface: Option<String>,
-        reset: bool,
-        times: u64,
-    },
-    MbufsDenied {
-        kind: String,
-        count: u64,
-        since: Since,
-        limit: Option<(u64, u64)>,
-    },
-    Allowance {
-        counter: String,
-        count: u64,
-        share: Option<f64>,
-        since: Since,
-        of: Allowed,
-    },
-    TransmitStalled {
-        queue: String,
-    },
-    TransmitHung {
-        interface: Option<String>,
-        times: u64,
-    },
-    Stuck {
-        counter: String,
-        lost: u64,
-    },
-    Wrapped {
-        counters: usize,
-        of: usize,
-    },
+    SmallRing { entries: u32, most: u32 },
+    Hung { interface: Option<String>, reset: bool, times: u64 },
+    MbufsDenied { kind: String, count: u64, since: Since, limit: Option<(u64, u64)> },
+    Allowance { counter: String, count: u64, share: Option<f64>, since: Since, of: Allowed },
+    TransmitStalled { queue: String },
+    TransmitHung { interface: Option<String>, times: u64 },
+    Stuck { counter: String, lost: u64 },
+    Wrapped { counters: usize, of: usize },
     // moderation-off, moderation-long
-    InterruptEach {
-        interrupts: f64,
-        frames: f64,
-    },
-    ModerationOff {
-        idle: bool,
-    },
-    BgeInterrupts {
-        rate: u64,
-    },
-    Burst {
-        usecs: u64,
-        mbps: u32,
-        full: u64,
-        small: u64,
-        entries: u64,
-    },
+    InterruptEach { interrupts: f64, frames: f64 },
+    ModerationOff { idle: bool },
+    BgeInterrupts { rate: u64 },
+    Burst { usecs: u64, mbps: u32, full: u64, small: u64, entries: u64 },
     BurstLost(Loss),
     BurstOfSmall,
-    BgeBurst {
-        level: u64,
-        burst: u64,
-        interfaces: u64,
-        together: u64,
-        depth: u64,
-        dropped: Option<u64>,
-    },
+    BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
     // irq-one-cpu, irq-collision, irq-floating, cpu-shared, irq-little-cpu, napi-thread
-    /// `share`: part of their interrupts that the CPU took.
-    VectorsOnOneCpu {
-        vectors: usize,
-        cpu: u32,
-        others: usize,
-        share: f64,
-        since: Since,
-    },
-    /// Of the interrupts of that CPU the owner has such a share, so that these are a minor part.
-    MinorPart {
-        cpu: u32,
-        owner: String,
-        share: f64,
-    },
-    CpusFull {
-        cpus: Option<usize>,
-        idle: f64,
-        work: f64,
-    },
+    // `share`: part of their interrupts that the CPU took.
+    VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, share: f64, since: Since },
+    // Of the interrupts of that CPU the owner has such a share, so that these are a minor part.
+    MinorPart { cpu: u32, owner: String, share: f64 },
+    CpusFull { cpus: Option<usize>, idle: f64, work: f64 },
     SpreadingUseless,
-    NapiThread {
-        thread: String,
-        share: Option<f64>,
-        if_cpus: Option<u32>,
-    },
-    QueueThread {
-        thread: String,
-        share: f64,
-        full: usize,
-    },
-    InterruptsFull {
-        cpu: u32,
-        share: f64,
-        idle: f64,
-        others: usize,
-    },
-    LockContention {
-        share: f64,
-        functions: Vec<String>,
-        lock: Option<(Lock, String)>,
-    },
-    /// `shares` are those of the owners, `by_free` is the part of the interrupts that the free CPUs took.
-    CpuShared {
-        cpu: u32,
-        owners: Vec<String>,
-        shares: Vec<f64>,
-        free: Vec<u32>,
-        by_free: f64,
-        since: Since,
-    },
-    /// Nearly all of them are those of one device.
-    MostlyOne {
-        owner: String,
-    },
-    /// Counts since the start of vectors that several CPUs served.
+    NapiThread { thread: String, share: Option<f64>, if_cpus: Option<u32> },
+    QueueThread { thread: String, share: f64, full: usize },
+    InterruptsFull { cpu: u32, share: f64, idle: f64, others: usize },
+    LockContention { share: f64, functions: Vec<String>, lock: Option<(Lock, String)> },
+    CpuShared(CpuShared),
+    // Nearly all of them are those of one device.
+    MostlyOne { owner: String },
+    // Counts since the start of vectors that several CPUs served.
     MovedSince,
-    LittleCpu {
-        cpu: u32,
-        owners: Vec<String>,
-        of_1024: Option<u32>,
-        big: Vec<u32>,
-        since: Since,
-    },
-    VectorsShare {
-        cpu: u32,
-        names: Vec<String>,
-        free: Vec<u32>,
-    },
-    VectorsMove {
-        moved: usize,
-        of: usize,
-        since: Since,
-        first: String,
-        cpus: Vec<u32>,
-    },
+    LittleCpu { cpu: u32, owners: Vec<String>, of_1024: Option<u32>, big: Vec<u32>, since: Since },
+    VectorsShare { cpu: u32, names: Vec<String>, free: Vec<u32> },
+    VectorsMove { moved: usize, of: usize, since: Since, first: String, cpus: Vec<u32> },
     // softirq-one-cpu, time-squeeze
-    OneCpuReceives {
-        cpu: u32,
-        share: f64,
-        others: usize,
-        since: Since,
-    },
+    OneCpuReceives { cpu: u32, share: f64, others: usize, since: Since },
     WorkIsLittle,
     WorkOverUnknownTime,
-    WorkSteered {
-        steering: Steering,
-        uncounted: bool,
-    },
-    Ksoftirqd {
-        cpu: u32,
-        share: f64,
-    },
-    SoftirqFull {
-        cpu: u32,
-        share: f64,
-        idle: f64,
-        others: usize,
-    },
-    Squeezed {
-        cpu: u32,
-        times: u64,
-        frames: u64,
-        share: f64,
-        per_second: Option<f64>,
-    },
-    SqueezedLittle {
-        cpu: u32,
-        times: u64,
-        frames: u64,
-        now: bool,
-    },
+    WorkSteered { steering: Steering, uncounted: bool },
+    Ksoftirqd { cpu: u32, share: f64 },
+    SoftirqFull { cpu: u32, share: f64, idle: f64, others: usize },
+    Squeezed { cpu: u32, times: u64, frames: u64, share: f64, per_second: Option<f64> },
+    SqueezedLittle { cpu: u32, times: u64, frames: u64, now: bool },
     // rps-off, rps-same-cpu, xdp-generic-only, backlog-drop
-    RpsOff {
-        queue: u32,
-        why: Need,
-    },
-    RpsSameCpu {
-        queue: u32,
-        cpu: u32,
-    },
-    GenericXdp {
-        native: Option<bool>,
-        since: Option<String>,
-    },
+    RpsOff { queue: u32, why: Need },
+    RpsSameCpu { queue: u32, cpu: u32 },
+    GenericXdp { native: Option<bool>, since: Option<String> },
     GenericSteering,
     BacklogFull(Loss),
     BacklogIs,
     TargetFull(Loss),
-    TargetShare {
-        share: f64,
-    },
+    TargetShare { share: f64 },
     // FreeBSD's netisr and the IP input queue
-    NetisrDirect {
-        pppoe: bool,
-    },
+    NetisrDirect { pppoe: bool },
     NetisrOneThread,
     NetisrUnbound,
-    InputQueue {
-        depth: Option<u64>,
-        drops: u64,
-        new: Option<u64>,
-    },
+    InputQueue { depth: Option<u64>, drops: u64, new: Option<u64> },
     // flowtable-off, flowtable-devices, flowtable-bypassed, hw-offload-off
     Flow(FlowFact),
     // fastpath-bypassed, flowtable-off, and rules where a fast path is up
@@ -422,48 +150,41 @@ pub enum Fact {
     GroOff,
     GroPppoe,
     PppoeGro(Option<PppoeGro>),
-    VlanMtu {
-        name: String,
-        mtu: u32,
-    },
-    PppMtu {
-        name: String,
-        mtu: u32,
-    },
-    FullPppoe {
-        below: Option<(String, u32)>,
-        works: Option<bool>,
-    },
-    UserSpacePppoe {
-        process: String,
-        cpu: Option<f64>,
-    },
-    PartialChecksum {
-        times: u64,
-    },
-    TwoTags {
-        chain: String,
-    },
-    OldKernel {
-        chain: String,
-        others: usize,
-        kernel: String,
-    },
-    OffloadsLost {
-        name: String,
-        lost: Vec<&'static str>,
-        can: Vec<&'static str>,
-        tags: Option<u32>,
-    },
+    VlanMtu { name: String, mtu: u32 },
+    PppMtu { name: String, mtu: u32 },
+    FullPppoe { below: Option<(String, u32)>, works: Option<bool> },
+    UserSpacePppoe { process: String, cpu: Option<f64> },
+    PartialChecksum { times: u64 },
+    TwoTags { chain: String },
+    OldKernel { chain: String, others: usize, kernel: String },
+    OffloadsLost { name: String, lost: Vec<&'static str>, can: Vec<&'static str>, tags: Option<u32> },
     // insufficient-data
-    Insufficient {
-        ids: Vec<&'static str>,
-        of: usize,
-        commands: Vec<String>,
-        more: usize,
-        /// A command whose output the text holds without it, so that nothing says of which interface it is.
-        unnamed: Option<String>,
-    },
+    Insufficient(Insufficient),
+}
+
+/// Rules that lack data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Insufficient {
+    pub ids: Vec<&'static str>,
+    pub of: usize,
+    pub commands: Vec<String>,
+    pub more: usize,
+    /// A command whose output the text holds without it, so that nothing says of which interface it is.
+    pub unnamed: Option<String>,
+}
+
+/// A CPU that serves several busy devices while others serve none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuShared {
+    pub cpu: u32,
+    pub owners: Vec<String>,
+    /// Parts of its interrupts, of each owner.
+    pub shares: Vec<f64>,
+    /// CPUs that serve none of a busy device.
+    pub free: Vec<u32>,
+    /// The part of the interrupts that those took.
+    pub by_free: f64,
+    pub since: Since,
 }
 
 /// How near its limit a CPU is.

@@ -6,7 +6,7 @@ pub(super) mod parts;
 use super::coalescing::pppoe_gro;
 use super::{cpus, name, named, numbers, percent};
 use doctor::Report;
-use doctor::facts::{Fact, LinkCause, Little, MoreQueues, Need, Since};
+use doctor::facts::{CpuShared, Fact, Insufficient, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
 use format::{quoted, thousands};
 use insufficient::insufficient;
@@ -375,7 +375,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 super::locks::lock(*lock)
             ))
         ),
-        Fact::CpuShared { cpu, owners, shares, free, by_free, since } => format!(
+        Fact::CpuShared(CpuShared { cpu, owners, shares, free, by_free, since }) => format!(
             "CPU {cpu} served the interrupts of {} {}, while {}.",
             with_shares(owners, shares),
             over(*since, "since boot"),
@@ -595,7 +595,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             }
         }
 
-        Fact::Insufficient { ids, of, commands, more, unnamed } => {
+        Fact::Insufficient(Insufficient { ids, of, commands, more, unnamed }) => {
             let mut rules = insufficient(ids, *of);
             let more = if *more > 0 { format!(" ({more} more: --json)") } else { String::new() };
             if !commands.is_empty() {

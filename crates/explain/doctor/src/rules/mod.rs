@@ -27,7 +27,7 @@ mod unhashed;
 
 use crate::Case;
 use crate::Rule;
-use crate::facts::Fact;
+use crate::facts::{Fact, Insufficient};
 use crate::finding::{Evidence, Finding, Severity, found};
 use crate::report::{Outcome, RuleRow};
 use crate::rule::Judge::{Device, Machine};
@@ -164,7 +164,10 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
     let more = commands.len().saturating_sub(NAMED);
     commands.truncate(NAMED);
     let ids = lacking.iter().map(|row| row.id).collect();
-    let finding = found(Severity::Info, Fact::Insufficient { ids, of: rules.len(), commands, more, unnamed });
+    let finding = found(
+        Severity::Info,
+        Fact::Insufficient(Insufficient { ids, of: rules.len(), commands, more, unnamed }),
+    );
     let is_lacking = |what: &str| lacking.iter().flat_map(|row| &row.lacks).any(|lacks| lacks.contains(what));
     let refused = snapshot.unread.iter().filter(|unread| is_lacking(&unread.what));
     let refused = refused

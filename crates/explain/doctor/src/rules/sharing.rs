@@ -3,7 +3,7 @@
 use crate::Case;
 use crate::case::{enough, since};
 use crate::cores::Cores;
-use crate::facts::{Effect, Fact};
+use crate::facts::{CpuShared, Effect, Fact};
 use crate::finding::{Finding, Severity, found};
 use crate::placement::Placement;
 use crate::rule::Judgement;
@@ -149,7 +149,7 @@ fn stated(
     let on = |source: &Source<'_>, cpu: &u32| source.vector.by_cpu.get(cpu).copied().unwrap_or(0);
     let by_free = sum(&|source| free.iter().map(|cpu| on(source, cpu)).fold(0, u64::saturating_add)) / all;
     let is_moved = basis == Basis::SinceStart && by_free >= SEEN;
-    let fact = Fact::CpuShared { cpu, owners, shares, free, by_free, since: since(basis) };
+    let fact = Fact::CpuShared(CpuShared { cpu, owners, shares, free, by_free, since: since(basis) });
     found(severity, fact)
         .says((is_moved && case.snapshot().interval.is_none()).then_some(Fact::MovedSince))
         .quotes(together.iter().map(|source| &source.vector.interrupt.quote).take(vectors::MOST_QUOTES))

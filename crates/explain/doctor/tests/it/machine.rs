@@ -5,7 +5,7 @@ use crate::findings::*;
 use crate::spread::one_each;
 use host::System;
 use rxlane_doctor::RULES;
-use rxlane_doctor::facts::Fact;
+use rxlane_doctor::facts::{Fact, Insufficient};
 use rxlane_doctor::finding::Severity;
 use rxlane_doctor::report::Outcome;
 use std::collections::BTreeSet;
@@ -386,7 +386,7 @@ fn outputs_without_commands_are_not_requested_again() {
     let two = format!("{statistics}{}{}{}", one_each("eth0"), link(2, "eth0"), link(3, "eth1"));
     // Whose counters they are is not known, and the command of the output would say it.
     let finding = one(&two, "insufficient-data");
-    let Some(Fact::Insufficient { commands, unnamed, .. }) = finding.facts.first() else {
+    let Some(Fact::Insufficient(Insufficient { commands, unnamed, .. })) = finding.facts.first() else {
         panic!("{finding:#?}");
     };
     assert_eq!(unnamed.as_deref(), Some("ethtool -S eth1"));
@@ -402,7 +402,8 @@ fn outputs_without_commands_are_not_requested_again() {
     let one_name = format!("{no_queues}{}{}", one_each("eth0"), link(2, "eth0"));
     for text in [&one_name, no_queues] {
         let finding = one(text, "insufficient-data");
-        let Some(Fact::Insufficient { commands, unnamed: None, .. }) = finding.facts.first() else {
+        let Some(Fact::Insufficient(Insufficient { commands, unnamed: None, .. })) = finding.facts.first()
+        else {
             panic!("{finding:#?}");
         };
         assert!(commands.iter().all(|command| !command.starts_with("ethtool -S")), "{commands:?}");
