@@ -3,6 +3,8 @@
 //! Only what crate `aya` does not offer or does another way: links (create, ask, detach), pins by path, the kernel's information
 //! about objects, map elements as bytes, and loading without signals. The file system that holds pins is crate `xdp`'s.
 
+mod shared;
 mod sys;
 
+pub use shared::SharedWords;
 pub use sys::*;

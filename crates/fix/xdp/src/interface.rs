@@ -192,6 +192,9 @@ impl Program {
         }
         match (self.name.as_deref(), self.attached_by) {
             (Some("fastpath"), _) => "`rxlane fastpath down` ends it".to_owned(),
+            (Some("from_lines" | "from_uplink"), _) => {
+                "`rxlane pppoe serve --datapath xdp` holds it, and `rxlane pppoe disconnect --concentrator IFACE` ends that".to_owned()
+            }
             (Some("xdp_dispatcher"), _) => format!(
                 "`xdp-loader unload {quoted_interface} --all` takes it off",
                 quoted_interface = quoted(interface)

@@ -64,6 +64,8 @@ mod permission;
 mod pins;
 pub mod reference;
 mod steering;
+pub mod subscribers;
+pub mod subscribers_layout;
 
 pub use attachment::{Loaded, attach, check};
 pub use counters::{Counters, Receiver, Target};

@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use aya::maps::MapError;
+use aya::maps::{Map as AyaMap, MapError};
 use aya::programs::{ProgramError, Xdp};
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 use crate::layout::map;
@@ -58,6 +59,32 @@ pub(crate) fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<Owne
     })?;
     let fd = program.fd().map_err(|error| defect(error.to_string()))?;
     fd.as_fd().try_clone_to_owned().map_err(Error::system("copy a file descriptor"))
+}
+
+/// Takes a map out of what was loaded.
+pub(crate) fn take<T: TryFrom<AyaMap, Error = MapError>>(
+    ebpf: &mut Ebpf,
+    program: &'static str,
+    name: &str,
+) -> Result<T, Error> {
+    let defect = |problem| Error::Object { program, problem };
+    let taken = ebpf.take_map(name).ok_or_else(|| defect(format!("it has no map {name}")))?;
+    T::try_from(taken).map_err(|error| defect(format!("{name}: {error}")))
+}
+
+/// What the kernel says of a map.
+pub(crate) fn map_error(doing: &str, error: MapError) -> Error {
+    let source = match error {
+        MapError::SyscallError(call) => call.io_error,
+        other => io::Error::new(io::ErrorKind::InvalidInput, other),
+    };
+    refused(doing.to_owned(), source)
+}
+
+/// The monotonic clock in nanoseconds.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
 /// What the kernel's refusal of a program means: with a log it is the verifier's.

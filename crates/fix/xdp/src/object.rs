@@ -10,6 +10,7 @@ static STEER_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/st
 static ARRIVE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
 static ENVELOPE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope.o"));
 static FASTPATH_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/fastpath.o"));
+static SUBSCRIBERS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/subscribers.o"));
 static ENVELOPE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope_nofrags.o"));
 
 /// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
@@ -26,3 +27,5 @@ pub static ENVELOPE: &[u8] = &ENVELOPE_BYTES.0;
 pub static ENVELOPE_NOFRAGS: &[u8] = &ENVELOPE_NOFRAGS_BYTES.0;
 /// Program `fastpath`, section `xdp`: frames in one buffer. Linux 5.12.
 pub static FASTPATH: &[u8] = &FASTPATH_BYTES.0;
+/// Programs `from_lines` and `from_uplink`, section `xdp`: frames in one buffer. Linux 5.12.
+pub static SUBSCRIBERS: &[u8] = &SUBSCRIBERS_BYTES.0;

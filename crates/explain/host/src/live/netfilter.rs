@@ -278,6 +278,8 @@ mod tests {
             table: table.clone(),
             name: "forward".to_owned(),
             base: Some(("filter".to_owned(), 2, 0)),
+            is_in_use: true,
+            devices: Vec::new(),
         };
         let rules = BTreeMap::from([((table, "forward".to_owned()), statements)]);
         let text = format!("$ nft list ruleset\n{}$ nproc\n4\n", listing(&[], &[chain], &rules));

@@ -5,11 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use aya::maps::xdp::XdpMapError;
-use aya::maps::{Array, DevMap, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, DevMap, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use kernel::bpf;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::dead::moved;
 use crate::error::Error;
@@ -20,9 +19,9 @@ use crate::forward_layout::{
 };
 use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
-use crate::load::{load_program, not_loaded};
+use crate::load::{load_program, map_error, not_loaded, now_ns, take};
 use crate::object;
-use crate::permission::{bpf_can_be_used, refused};
+use crate::permission::bpf_can_be_used;
 
 const PROGRAM: &str = "fastpath";
 /// `BPF_NOEXIST` and `BPF_EXIST` of bpf(2) are not used: an entry is written whether it is there or not.
@@ -102,14 +101,14 @@ impl Forwarding {
         let mut ebpf = loader.load(object::FASTPATH).map_err(|error| not_loaded(PROGRAM, error))?;
         let program = load_program(PROGRAM, &mut ebpf)?;
         Ok(Forwarding {
-            ipv4: take(&mut ebpf, map::FLOWS_IPV4)?,
-            ipv6: take(&mut ebpf, map::FLOWS_IPV6)?,
-            next_hops: take(&mut ebpf, map::NEXT_HOPS)?,
+            ipv4: take(&mut ebpf, PROGRAM, map::FLOWS_IPV4)?,
+            ipv6: take(&mut ebpf, PROGRAM, map::FLOWS_IPV6)?,
+            next_hops: take(&mut ebpf, PROGRAM, map::NEXT_HOPS)?,
             known: vec![(NextHops::default(), None); next_hops as usize],
-            ports: take(&mut ebpf, map::PORTS)?,
-            alive: take(&mut ebpf, map::ALIVE)?,
-            limits: take(&mut ebpf, map::RATE_LIMITS)?,
-            counts: take(&mut ebpf, map::FORWARDED)?,
+            ports: take(&mut ebpf, PROGRAM, map::PORTS)?,
+            alive: take(&mut ebpf, PROGRAM, map::ALIVE)?,
+            limits: take(&mut ebpf, PROGRAM, map::RATE_LIMITS)?,
+            counts: take(&mut ebpf, PROGRAM, map::FORWARDED)?,
             program,
             ebpf,
             flows,
@@ -298,12 +297,6 @@ impl Forwarding {
     }
 }
 
-/// Takes a map out of what was loaded.
-fn take<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &str) -> Result<T, Error> {
-    let taken = ebpf.take_map(name).ok_or_else(|| defect(&format!("it has no map {name}")))?;
-    T::try_from(taken).map_err(|error| defect(&format!("{name}: {error}")))
-}
-
 /// An element; `None`: there is none.
 fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
     match result {
@@ -316,18 +309,4 @@ fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
 
 fn defect(problem: &str) -> Error {
     Error::Object { program: PROGRAM, problem: problem.to_owned() }
-}
-
-fn map_error(doing: &str, error: MapError) -> Error {
-    let source = match error {
-        MapError::SyscallError(call) => call.io_error,
-        other => io::Error::new(io::ErrorKind::InvalidInput, other),
-    };
-    refused(doing.to_owned(), source)
-}
-
-/// The monotonic clock in nanoseconds.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }

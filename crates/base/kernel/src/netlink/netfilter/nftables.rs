@@ -99,6 +99,10 @@ pub struct Chain {
     pub name: String,
     /// Type, hook (`NF_INET_*`; 2 is forward) and priority of a chain that the kernel itself calls.
     pub base: Option<(String, u32, i32)>,
+    /// Whether it does something to packets: it has a rule, or drops what no rule accepts (`NF_DROP`).
+    pub is_in_use: bool,
+    /// Interfaces at whose ingress or egress the kernel calls it.
+    pub devices: Vec<String>,
 }
 
 impl Chain {
@@ -107,14 +111,31 @@ impl Chain {
         const TABLE: u16 = 1;
         const NAME: u16 = 3;
         const HOOK: u16 = 4;
+        const POLICY: u16 = 5;
+        const USE: u16 = 6;
         const TYPE: u16 = 7;
         const NUM: u16 = 1;
         const PRIORITY: u16 = 2;
+        const DEV: u16 = 3;
+        const DEVS: u16 = 4;
         let attributes = Attributes::behind(HEADER, body);
-        let base = attributes.nest(HOOK).and_then(|hook| {
+        let hook = attributes.nest(HOOK);
+        let base = hook.and_then(|hook| {
             Some((attributes.text(TYPE)?, hook.be32(NUM)?, hook.be32(PRIORITY)?.cast_signed()))
         });
-        Some(Chain { table: Table::read(body, attributes.text(TABLE))?, name: attributes.text(NAME)?, base })
+        let several = hook.and_then(|hook| hook.nest(DEVS)).unwrap_or_default();
+        let name = |(_, name)| String::from_utf8_lossy(until_zero(name)).into_owned();
+        Some(Chain {
+            table: Table::read(body, attributes.text(TABLE))?,
+            name: attributes.text(NAME)?,
+            base,
+            is_in_use: attributes.be32(USE) != Some(0) || attributes.be32(POLICY) == Some(0),
+            devices: hook
+                .and_then(|hook| hook.text(DEV))
+                .into_iter()
+                .chain(several.iter().map(name))
+                .collect(),
+        })
     }
 }
 

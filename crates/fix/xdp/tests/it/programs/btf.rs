@@ -6,6 +6,9 @@ use rxlane_xdp::forward_layout::{
 };
 use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
 use rxlane_xdp::object;
+use rxlane_xdp::subscribers_layout::{
+    Control, OwnerValue, Port, Prefix4, Prefix6, SessionLine, SubscriberCounts,
+};
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
@@ -144,6 +147,32 @@ fn structures_of_forwarding_are_laid_out_alike() {
         assert_eq!(found.get(name), Some(expected), "{name}");
     }
     assert_eq!(found["key_ipv4"].size, KEY_IPV4_LENGTH);
+}
+
+#[test]
+fn structures_of_a_concentrator_are_laid_out_alike() {
+    let session =
+        structure!(SessionLine { state, vlans, station, identifier, counts, buckets, dropped, spare });
+    let owner = structure!(OwnerValue { place, generation });
+    let prefix4 = structure!(Prefix4 { address, length });
+    let prefix6 = structure!(Prefix6 { address, length });
+    let port = structure!(Port { station, is_virtual, spare, interface });
+    let control =
+        structure!(Control { heartbeat_ns, lengths4, lengths6, interface, longest, lines, uplinks });
+    let counts = structure!(SubscriberCounts { frames, bytes, limited, passed });
+    let found = structures(object::SUBSCRIBERS);
+    for (name, expected) in [
+        ("session", &session),
+        ("owner", &owner),
+        ("prefix4", &prefix4),
+        ("prefix6", &prefix6),
+        ("port", &port),
+        ("control", &control),
+        ("subscriber_counts", &counts),
+    ] {
+        assert_eq!(found.get(name), Some(expected), "{name}");
+    }
+    assert_eq!(session.size, 128, "two cache lines");
 }
 
 /// A structure's bytes are its fields in their order, as the maps have them.
