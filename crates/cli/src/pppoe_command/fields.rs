@@ -26,6 +26,7 @@ pub fn fields(event: &Event) -> Fields {
         Event::Uncarried(_) => ("uncarried", Fields::new()),
         Event::Takeover(_) => ("takeover", Fields::new()),
         Event::Forgotten(_) | Event::Unkept(_) => ("state", Fields::new()),
+        Event::Forwarding(_) => ("forwarding", Fields::new()),
         Event::Radius(_) => ("radius", Fields::new()),
     };
     [("RXLANE_EVENT", kind.to_owned())].into_iter().chain(more).collect()

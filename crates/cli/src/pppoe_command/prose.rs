@@ -1,5 +1,6 @@
 //! What happens to a concentrator, in sentences.
 
+use concentrator::subscribers::Forwarding;
 use concentrator::{Event, RadiusEvent, Takeover, Uncarried};
 use format::{Quotable, plural, quoted};
 use link::running::Event as ParentEvent;
@@ -42,6 +43,7 @@ pub fn sentence(event: &Event) -> Option<String> {
             format!("if this process is killed, its sessions end with it: they cannot be written ({why})")
         }
         Event::Radius(what) => radius(what),
+        Event::Forwarding(what) => return forwarding(what),
     })
 }
 
@@ -70,6 +72,29 @@ fn parent(name: &str, change: &ParentEvent) -> String {
         ParentEvent::ParentMac => format!(
             "the MAC address of {name} changed: subscribers find out by their echoes, and connect again"
         ),
+    }
+}
+
+/// What programs in XDP do; `None`: what was requested, and nothing is to be said about it.
+fn forwarding(what: &Forwarding) -> Option<String> {
+    match what {
+        Forwarding::Started(started) => {
+            let generic = started
+                .generic
+                .as_ref()
+                .map(|why| format!("XDP runs in generic mode, which saves next to nothing, since {why}"));
+            let shapers = started.shapers.iter().map(|(interface, qdisc)| {
+                format!(
+                    "{interface} shapes what it sends ({qdisc}), and packets that XDP forwards go past that"
+                )
+            });
+            let all: Vec<String> = generic.into_iter().chain(shapers).collect();
+            (!all.is_empty()).then(|| all.join("; "))
+        }
+        Forwarding::Paused(why) => {
+            Some(format!("XDP forwards nothing for now, and packets take the default data path: {why}"))
+        }
+        Forwarding::Resumed => Some("XDP forwards packets again".to_owned()),
     }
 }
 

@@ -154,6 +154,12 @@ pub struct ServeArguments {
     /// Threads that move packets [default: one a CPU, at most 8].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: Option<u16>,
+    /// What moves packets.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DataPath::Batch)]
+    datapath: DataPath,
+    /// With `--datapath xdp`: interface to the rest of the world, from and to which packets of subscribers are forwarded in XDP; may be given several times.
+    #[arg(long, value_name = "IFACE", required_if_eq("datapath", "xdp"))]
+    uplink: Vec<String>,
     /// Go on with the sessions of the process that serves the interface now, which ends.
     #[arg(long)]
     takeover: bool,
@@ -177,6 +183,15 @@ fn delegation(text: &str) -> Result<(Network, u8), String> {
     let length =
         length.trim().trim_start_matches('/').parse().ok().filter(|length| (1..=64).contains(length));
     Ok((network, length.ok_or_else(expected)?))
+}
+
+/// What moves packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DataPath {
+    /// Threads of this process, through the interface of all subscribers.
+    Batch,
+    /// Programs in XDP in front of them, between the lines and the uplinks.
+    Xdp,
 }
 
 /// What happens to a session of a user who has as many as allowed.
@@ -219,6 +234,8 @@ impl ServeArguments {
         writeln!(out, "{}", out.styled(BOLD, title))?;
         item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
         item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
+        self.uplink.iter().try_for_each(|uplink| find_parent(uplink).map(drop))?;
+        self.forwarding(out)?;
         let subscribers = match self.anybody {
             true => "anybody".to_owned(),
             false => plural(secrets.len() as u64, "subscriber"),
@@ -306,6 +323,9 @@ impl ServeArguments {
 
     fn config(&self) -> anyhow::Result<Config> {
         expect_name("--name", &self.name)?;
+        if let (DataPath::Batch, Some(uplink)) = (self.datapath, self.uplink.first()) {
+            bail!("--uplink {uplink} is for --datapath xdp: add that, or leave --uplink out");
+        }
         self.service.iter().try_for_each(|service| expect_name("--service", service))?;
         let mut config = Config::new(self.name.as_bytes());
         config.discovery.services = self.service.iter().map(|name| name.clone().into_bytes()).collect();
@@ -390,6 +410,7 @@ impl ServeArguments {
             name: self.ifname.clone(),
             vlans: self.vlan.unwrap_or(VlanPattern::NONE),
             workers: self.workers.map_or_else(|| workers(Io::AfPacket), usize::from),
+            uplinks: self.uplink.clone(),
             mss_clamp: self.mss_clamp,
             config,
             secrets,
@@ -498,10 +519,23 @@ impl ServeArguments {
             out.styled(BOLD, format!("{} serves {}.", self.name, printable(&self.interface)))
         )?;
         item(out, "interface", &self.ifname)?;
+        self.forwarding(out)?;
         self.continued(restored).map_or(Ok(()), |sessions| item(out, "sessions", &sessions))?;
         let name = quoted(&self.interface);
         item(out, "status", &self.state.command(&format!("pppoe sessions {name}")))?;
         item(out, "end", &self.state.command(&format!("pppoe disconnect --concentrator {name}")))
+    }
+
+    /// Where packets are forwarded in XDP, if that is requested.
+    fn forwarding(&self, out: &mut Output) -> io::Result<()> {
+        if self.uplink.is_empty() {
+            return Ok(());
+        }
+        item(
+            out,
+            "XDP",
+            &format!("between {} and {}", printable(&self.interface), printable(&self.uplink.join(", "))),
+        )
     }
 
     /// What became of the sessions of another process.

@@ -3,7 +3,7 @@
 use super::{BOLD, GOOD, POOR, StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use client::status::{SCHEMA, SessionStatus};
-use concentrator::ConcentratorStatus;
+use concentrator::{ConcentratorStatus, XdpStatus};
 use format::quoted;
 use format::{duration, plural, printable, thousands};
 use serde_json::{Value, json};
@@ -93,6 +93,7 @@ fn brief(status: &ConcentratorStatus) -> Value {
         "frames_lost": status.frames_lost,
         "records_lost": status.records_lost,
         "log_failure": status.log_failure,
+        "xdp": status.xdp,
         "parent_works": status.parent_works,
         "pid": status.pid,
     })
@@ -112,9 +113,32 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     item(out, "sessions", &thousands(status.count as u64))?;
     item(out, "interface", &status.interface)?;
     item(out, "served for", &duration(status.uptime))?;
+    status.xdp.as_ref().map_or(Ok(()), |xdp| forwarded(out, xdp))?;
     lost(out, status.frames_lost)?;
     unwritten(status).try_for_each(|text| item(out, "full disk", &text))?;
     item(out, "process", &status.pid.to_string())
+}
+
+/// What programs in XDP do.
+pub fn forwarded(out: &mut Output, xdp: &XdpStatus) -> io::Result<()> {
+    let state = match &xdp.paused {
+        Some(why) => format!("forwards nothing for now: {}", printable(why)),
+        None => format!("{} mode, uplinks {}", xdp.mode, printable(&xdp.uplinks.join(", "))),
+    };
+    item(out, "XDP", &state)?;
+    for (name, way) in [("… from them", &xdp.received), ("… to them", &xdp.sent)] {
+        let passed: Vec<String> =
+            way.passed.iter().map(|(why, count)| format!("{why} {}", thousands(*count))).collect();
+        let passed =
+            if passed.is_empty() { String::new() } else { format!("; not forwarded: {}", passed.join(", ")) };
+        let over = if way.over_rate > 0 {
+            format!(", {} over their rate", thousands(way.over_rate))
+        } else {
+            String::new()
+        };
+        item(out, name, &format!("{} forwarded{over}{passed}", plural(way.packets, "packet")))?;
+    }
+    Ok(())
 }
 
 pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {

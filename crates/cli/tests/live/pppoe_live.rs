@@ -14,6 +14,7 @@ mod radius;
 mod refused;
 mod secrets;
 mod takeover;
+mod xdp;
 
 use crate::process::Process;
 use crate::run::{Ended, Report};

@@ -192,6 +192,7 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
             mtu: 1492,
             workers: 1,
             limits: LIMITS,
+            uplinks: Vec::new(),
         };
         let local = link_by_name("near0").map_err(|error| error.to_string())?.mac.ok_or("no address")?;
         Subscribers::up(&config).map(|up| (up, local)).map_err(|error| error.to_string())

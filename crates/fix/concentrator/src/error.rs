@@ -1,5 +1,6 @@
 //! Why a concentrator cannot begin, or cannot go on.
 
+use crate::subscribers::Unforwarded;
 use link::error::Kind;
 use service::control::ControlError;
 use service::memory::MemoryError;
@@ -20,6 +21,9 @@ pub enum Error {
          shows it), and try again"
     )]
     Begun { parent: String },
+    /// XDP was requested, and cannot forward.
+    #[error(transparent)]
+    Unforwarded(Box<Unforwarded>),
 }
 
 impl Error {
@@ -29,6 +33,12 @@ impl Error {
             Error::Link(error) => error.kind(),
             Error::Options(_) => Kind::Usage,
             Error::Begun { .. } => Kind::No,
+            Error::Unforwarded(why) => match &**why {
+                Unforwarded::Lines(_) | Unforwarded::Uplinks(_) => Kind::Usage,
+                Unforwarded::Uplink { why, .. } => why.kind(),
+                Unforwarded::Program(error) if error.lacks() => Kind::Lacks,
+                Unforwarded::Obstacle(_) | Unforwarded::Program(_) => Kind::No,
+            },
         }
     }
 
@@ -44,6 +54,12 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let failed = link::Error::kernel(what);
         move |source| failed(source).into()
+    }
+}
+
+impl From<Unforwarded> for Error {
+    fn from(why: Unforwarded) -> Error {
+        Error::Unforwarded(Box::new(why))
     }
 }
 

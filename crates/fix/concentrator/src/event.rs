@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::radius::RadiusEvent;
 use crate::serving::Withheld;
-use crate::subscribers::Refusal;
+use crate::subscribers::{Forwarding, Refusal};
 use kernel::netlink;
 use pppoe::concentrator::accounting::Record;
 use pppoe::concentrator::network::Network;
@@ -51,6 +51,8 @@ pub enum Event {
     /// Why the next process could not, if this one were killed: its sessions cannot be written.
     Unkept(io::Error),
     Radius(RadiusEvent),
+    /// Of programs in XDP.
+    Forwarding(Forwarding),
 }
 
 /// What the data path or the kernel does not take.

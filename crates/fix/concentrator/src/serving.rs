@@ -12,7 +12,7 @@ mod status;
 use crate::error::Error;
 use crate::event::{Event, Takeover};
 use crate::radius::Servers;
-use crate::subscribers::{self, Subscribers};
+use crate::subscribers::{self, BEAT, Forwarding, Subscribers};
 use handover::Successor;
 use kernel::netlink::{self, link_by_name};
 use link::running::{Ended, Event as ParentEvent};
@@ -35,7 +35,7 @@ use wire::VlanPattern;
 pub(crate) use control::Control;
 pub use handover::Withheld;
 pub use prepared::Prepared;
-pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus, Unwritten};
+pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus, Unwritten, XdpStatus, XdpWay};
 
 /// How often sessions with new data are read, so that those need no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -50,6 +50,8 @@ pub struct Start {
     pub name: String,
     pub vlans: VlanPattern,
     pub workers: usize,
+    /// Interfaces to the rest of the world between which and the parent programs in XDP forward packets; none: the workers move all.
+    pub uplinks: Vec<String>,
     /// Whether the maximum segment size of TCP is lowered to what fits each subscriber.
     pub mss_clamp: bool,
     pub config: Config,
@@ -232,6 +234,7 @@ impl Serving {
             if let Some(successor) = self.offer(report) {
                 return Ok(Next::Serves(successor));
             }
+            self.path.tick().map(Event::Forwarding).iter().for_each(&mut *report);
             if received {
                 self.negotiator.receive(self.path.parent_mtu(), report)?;
             }
@@ -292,6 +295,8 @@ impl Serving {
         let (deadline, now) = (control.state().machine.deadline(), control.clock.now());
         let until_swept = (self.swept + SWEEP).saturating_duration_since(Instant::now());
         let wait = deadline.map_or(until_swept, |at| at.saturating_sub(now).min(until_swept));
+        // Programs in XDP hear that this process lives.
+        let wait = if self.path.has_programs() { wait.min(BEAT) } else { wait };
         let sources = [
             self.negotiator.socket.as_fd(),
             self.path.changes(),
@@ -324,6 +329,15 @@ impl Serving {
     }
 }
 
+/// Has packets forwarded in XDP where that is requested; where it cannot be, it is tried again later.
+fn forward(path: &Subscribers, report: Report<'_>) {
+    let happened = match path.forward() {
+        Ok(started) => started.map(Forwarding::Started),
+        Err(why) => Some(Forwarding::Paused(why)),
+    };
+    happened.map(Event::Forwarding).iter().for_each(report);
+}
+
 /// Goes on with sessions that were given away, where the process that was to have them (`successor`) is gone: by a data path made
 /// anew, with all of them. Answers for the interface again.
 ///
@@ -349,6 +363,7 @@ fn take_back(
         (0..3).take_while(|_| link_by_name(name).is_ok()).for_each(|_| wait_until_removed(name));
     }
     let (path, registry) = Subscribers::up(config)?;
+    forward(&path, report);
     let installed = control.step(|machine, step| machine.carried_anew(step));
     let mut state = control.state();
     state.carried = state.carried.anew(registry, path.index());

@@ -30,17 +30,25 @@
 //!
 //! RFC 2516, RFC 2827 (source addresses), RFC 791, RFC 1191, RFC 4443, RFC 8201.
 
+mod forwarder;
 mod index;
+mod memory;
+mod obstacles;
 mod rates;
 mod registry;
 mod routes;
 mod slots;
 mod view;
 
+pub use forwarder::{Forwarding, Started, Unforwarded};
+pub use obstacles::Obstacle;
 pub use registry::{Number, Refusal, Registry, Stray};
 pub use slots::Usage;
 pub use view::View;
 
+pub(crate) use forwarder::{BEAT, Standing};
+
+use forwarder::Shared;
 use kernel::netlink::{self, Address, Events, Link};
 use kernel::socket::Packet;
 use kernel::socket::filter::all_or_none;
@@ -99,11 +107,13 @@ pub struct Config {
     pub workers: usize,
     /// How many of everything there may be.
     pub limits: Limits,
+    /// Interfaces to the rest of the world between which and the parent programs in XDP forward packets; none: the workers move all.
+    pub uplinks: Vec<String>,
 }
 
 /// The data path while it is up. The interface is removed when this is dropped.
 pub struct Subscribers {
-    // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
+    // Programs go first. Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
     // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
     workers: Vec<(Arc<Counters>, Packet)>,
     crew: Workers,
@@ -115,6 +125,7 @@ pub struct Subscribers {
     watch: Watch,
     index: u32,
     config: Config,
+    forwarder: Option<Shared>,
 }
 
 impl fmt::Debug for Subscribers {
@@ -126,26 +137,54 @@ impl fmt::Debug for Subscribers {
 impl Subscribers {
     /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
     /// thread of its own. There are no sessions yet: the registry takes them.
-    pub fn up(config: &Config) -> Result<(Subscribers, Registry), Error> {
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses what it takes, or packets cannot be forwarded in XDP where that is requested.
+    pub fn up(config: &Config) -> Result<(Subscribers, Registry), crate::Error> {
         let (up, registry) = Subscribers::standby(config)?;
         up.claim()?;
         up.set_local(up.parent.mac.unwrap_or_default())?;
         Ok((up, registry))
     }
 
+    /// Puts programs on the interfaces that forward packets, where that is requested.
+    ///
+    /// # Errors
+    ///
+    /// [`Unforwarded`]: the workers move all of them until it can be done.
+    pub fn forward(&self) -> Result<Option<Started>, Unforwarded> {
+        self.forwarder.as_ref().map(Shared::attach).transpose()
+    }
+
+    /// What happened to the programs. To be called four times a second where there are any: they wait for this process for two seconds.
+    pub fn tick(&self) -> Option<Forwarding> {
+        self.forwarder.as_ref()?.tick()
+    }
+
+    /// Whether programs forward packets, or are to.
+    pub(crate) const fn has_programs(&self) -> bool {
+        self.forwarder.is_some()
+    }
+
     /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
-    pub(crate) fn standby(config: &Config) -> Result<(Subscribers, Registry), Error> {
+    pub(crate) fn standby(config: &Config) -> Result<(Subscribers, Registry), crate::Error> {
         check_name(&config.name)?;
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&config.parent)?;
         let local = parent.mac.unwrap_or_default();
-        let (tuns, offloads) = Tun::queues(&config.name, Form::Packets, config.workers)?;
+        let limits = Registry::limits(config.limits);
+        let load = || Shared::load(&parent, &config.uplinks, limits.sessions, limits.prefixes);
+        let (forwarder, owners) = (!config.uplinks.is_empty()).then(load).transpose()?.unzip();
+        let made = Tun::queues(&config.name, Form::Packets, config.workers);
+        let (tuns, offloads) = made.map_err(Error::from)?;
         let claim = Claim::new(&config.parent)?;
         let index = configure(config)?;
+        forwarder.as_ref().map_or(Ok(()), |forwarder| forwarder.set_interface(&config.name, index))?;
         let interface = match tuns.first() {
             Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", config.name)))?,
-            None => return Err(Error::worker(&config.name)),
+            None => return Err(Error::worker(&config.name).into()),
         };
         let admission = Admission {
             program: all_or_none(false).into(),
@@ -154,7 +193,8 @@ impl Subscribers {
         };
         let below = Below { index: parent.index, mtu: parent.mtu };
         let refused = Error::packet_socket(&config.parent);
-        let registry = Registry::new(config.limits, local);
+        let mut registry = Registry::with(limits, local, forwarder.clone());
+        registry.owners = owners;
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
         let mut workers = Vec::new();
         let mut paths = Vec::new();
@@ -172,7 +212,18 @@ impl Subscribers {
         let needed = needed_mtu(config.mtu, &config.vlans.encapsulation());
         let watch = Watch::new(monitor, parent.clone(), index, needed);
         let config = config.clone();
-        let up = Subscribers { crew, interface, claim, workers, parent, parent_mtu, watch, index, config };
+        let up = Subscribers {
+            crew,
+            interface,
+            claim,
+            workers,
+            parent,
+            parent_mtu,
+            watch,
+            index,
+            config,
+            forwarder,
+        };
         Ok((up, registry))
     }
 
@@ -202,6 +253,7 @@ impl Subscribers {
             self.rename_down(name).map_err(refused)?;
         }
         self.config.name = name.to_owned();
+        self.forwarder.iter().for_each(|forwarder| forwarder.rename(name));
         Ok(has_to_be_down)
     }
 
@@ -260,7 +312,10 @@ impl Subscribers {
                 Event::ParentUp | Event::ParentDown => {
                     let _ = self.interface.set_carrier(*event == Event::ParentUp);
                 }
-                Event::ParentMtu { now, .. } => self.parent_mtu.store(*now, Ordering::Relaxed),
+                Event::ParentMtu { now, .. } => {
+                    self.parent_mtu.store(*now, Ordering::Relaxed);
+                    self.forwarder.iter().for_each(|forwarder| forwarder.set_parent_mtu(*now));
+                }
                 Event::ParentMac => {}
             }
         }
@@ -274,6 +329,7 @@ impl Subscribers {
     /// The kernel takes no filter.
     pub(crate) fn set_local(&self, local: MacAddress) -> Result<(), Error> {
         let program = program(FrameSet::Data, local, &self.config.vlans);
+        self.forwarder.iter().for_each(|forwarder| forwarder.set_local(local));
         for (_, socket) in &self.workers {
             socket.set_filter(&program).map_err(Error::kernel("filter frames of PPPoE"))?;
         }
@@ -293,11 +349,16 @@ impl Subscribers {
     /// Ends it: interface and claim are removed when this returns. Its sockets on the parent, which nobody reads any more, are
     /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
     pub(crate) fn down_but_sockets(self) -> Vec<Packet> {
-        let Subscribers { crew, interface, claim, workers, .. } = self;
-        drop(crew);
-        drop(interface);
-        drop(claim);
+        let mut this = self;
+        this.detach();
+        let workers = std::mem::take(&mut this.workers);
+        drop(this);
         workers.into_iter().map(|(_, socket)| socket).collect()
+    }
+
+    /// Takes the programs off, where there are any.
+    fn detach(&mut self) {
+        self.forwarder.take().iter().for_each(Shared::detach);
     }
 
     /// Ends it: the interface is removed when this returns.
@@ -305,6 +366,12 @@ impl Subscribers {
         let counted = self.counted();
         drop(self);
         counted
+    }
+}
+
+impl Drop for Subscribers {
+    fn drop(&mut self) {
+        self.detach();
     }
 }
 

@@ -76,6 +76,7 @@ fn the_steady_state_of_many_sessions_allocates_nothing() {
             mtu: 1492,
             workers: 2,
             limits: Limits { sessions: 100, prefixes: 100 },
+            uplinks: Vec::new(),
         };
         let (subscribers, mut registry) = Subscribers::up(&config).expect("up");
         let stack: Encapsulation = "ad:100,q:200".parse().expect("an encapsulation");

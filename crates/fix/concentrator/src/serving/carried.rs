@@ -1,7 +1,7 @@
 //! Sessions that the data path carries, and what the kernel routes to their interface.
 
 use crate::event::Uncarried;
-use crate::subscribers::{Number, Registry, Session, Stray};
+use crate::subscribers::{Number, Registry, Session, Standing, Stray};
 use kernel::netlink::{self, Refusal, Route, link_local};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::network::Network;
@@ -143,6 +143,11 @@ impl Carried {
             (std::mem::replace(&mut one.heard, heard) != heard).then_some(*id)
         };
         self.sessions.iter_mut().filter_map(has_sent).collect()
+    }
+
+    /// How packets stand that programs in XDP forward; `None`: there are no programs.
+    pub(super) fn forwarded(&self) -> Option<Standing> {
+        self.registry.forwarded()
     }
 
     /// Who sent data of sessions that there are not.

@@ -2,7 +2,7 @@
 
 use super::carried::Carried;
 use super::handover;
-use super::status::{ConcentratorStatus, Disconnected, SCHEMA, counters, subscriber};
+use super::status::{ConcentratorStatus, Disconnected, SCHEMA, XdpStatus, counters, subscriber};
 use crate::event::Event;
 use kernel::netlink;
 use link::pppoe::Losses;
@@ -133,6 +133,7 @@ impl Control {
             log_failure: service::log::failure(),
             parent_works: netlink::link_by_name(&self.parent).ok().map(|parent| parent.works()),
             counters: counters(machine),
+            xdp: carried.forwarded().map(XdpStatus::from),
             sessions: sessions.collect(),
             pid: std::process::id(),
         }

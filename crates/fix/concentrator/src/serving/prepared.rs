@@ -15,11 +15,11 @@ use super::control::{Control, State};
 use super::handover::Predecessor;
 use super::kept::Kept;
 use super::negotiator::Negotiator;
-use super::{ConcentratorStatus, Report, Serving, Start};
+use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
 use crate::radius::Radius;
-use crate::subscribers::{self, Limits, Registry, Subscribers};
+use crate::subscribers::{self, Forwarding, Limits, Registry, Subscribers};
 use kernel::netlink::{self, Address, Link, link_local};
 use link::batch;
 use link::frame_size::{longest_mtu, needed_mtu};
@@ -94,7 +94,9 @@ impl Prepared {
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let config = data_path(&start, mtu, has_name);
         memory::expect(
-            Registry::least(config.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
+            Registry::least(config.limits, !start.uplinks.is_empty())
+                + start.workers * batch::WORKER
+                + THREADS * memory::THREAD,
         )?;
         let (path, registry) =
             if former.is_some() { Subscribers::standby(&config)? } else { Subscribers::up(&config)? };
@@ -180,6 +182,8 @@ impl Prepared {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
             let sessions = std::mem::take(&mut self.kept);
+            let started = self.serving.path.forward()?;
+            started.map(Forwarding::Started).map(Event::Forwarding).iter().for_each(&mut *report);
             return go_on(self.serving, sessions, report);
         }
         let sockets = self.serving.sockets.clone();
@@ -255,6 +259,8 @@ impl Prepared {
             events.extend(name.into_iter().flat_map(|name| self.rename(&name)));
             let placed = self.serving.server.take_place();
             events.extend(placed.err().map(Takeover::Unreachable).map(Event::Takeover));
+            // The former process has taken its programs off.
+            forward(&self.serving.path, &mut |event| report(event));
         }
         events.iter().for_each(&mut *report);
         let serving = self.serving;
@@ -352,6 +358,7 @@ fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
         workers: start.workers,
         // An address, a link-local one and two prefixes each, by and large.
         limits: Limits { sessions, prefixes: 4 * sessions + 1024 },
+        uplinks: start.uplinks.clone(),
     }
 }
 

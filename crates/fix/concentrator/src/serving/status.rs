@@ -1,5 +1,6 @@
 //! A concentrator, its sessions and their records of accounting as JSON.
 
+use crate::subscribers::Standing;
 use format::{Quotable, utc};
 use pppoe::concentrator::accounting::{Event, Record, Traffic};
 use pppoe::concentrator::{Concentrator, Listed};
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::SystemTime;
+use xdp::Mode;
+use xdp::subscribers_layout::Pass;
 
 pub(super) const SCHEMA: &str = "rxlane.pppoe/1";
 
@@ -42,8 +45,54 @@ pub struct ConcentratorStatus {
     pub parent_works: Option<bool>,
     /// What was counted: discovery, sessions, refusals, by name.
     pub counters: BTreeMap<String, u64>,
+    /// What programs in XDP do; `None`: there are none, and the workers move all packets.
+    #[serde(default)]
+    pub xdp: Option<XdpStatus>,
     pub sessions: Vec<SubscriberStatus>,
     pub pid: u32,
+}
+
+/// Packets that programs in XDP forward, since the process began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XdpStatus {
+    /// `native`, `generic`; `off`: the programs are on no interface.
+    pub mode: String,
+    pub uplinks: Vec<String>,
+    /// Why nothing is forwarded at the moment, and the workers move all packets; `None`: it is.
+    pub paused: Option<String>,
+    /// From subscribers.
+    pub received: XdpWay,
+    /// To subscribers.
+    pub sent: XdpWay,
+}
+
+/// Packets one way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XdpWay {
+    /// Forwarded; they and their bytes count for their sessions, too.
+    pub packets: u64,
+    /// Bytes of their frames on the line.
+    pub octets: u64,
+    /// Dropped by the rate of their session.
+    pub over_rate: u64,
+    /// Frames that the programs left to the workers and the kernel, by reason; those without any are left out.
+    pub passed: BTreeMap<String, u64>,
+}
+
+impl From<Standing> for XdpStatus {
+    fn from(standing: Standing) -> XdpStatus {
+        let [received, sent] = standing.counts.map(|way| {
+            let reasons = Pass::ALL.iter().zip(way.passed).filter(|(_, count)| *count > 0);
+            XdpWay {
+                packets: way.frames,
+                octets: way.bytes,
+                over_rate: way.limited,
+                passed: reasons.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
+            }
+        });
+        let mode = standing.mode.map_or("off", Mode::name).to_owned();
+        XdpStatus { mode, uplinks: standing.uplinks, paused: standing.paused, received, sent }
+    }
 }
 
 /// A session of a subscriber at one moment.

@@ -4,11 +4,12 @@
 //!
 //! * Over any time a bucket lets its rate through, and its burst besides: [`BURST`] of the rate, [`LEAST_BURST`] bytes at least. A packet
 //!   passes where anything is left, whole, however long it is, and what it takes too much is made up for.
-//! * Any thread takes from a bucket; none waits (the generic cell rate algorithm, ITU-T I.371 annex A, over one word).
+//! * Any thread takes from a bucket; none waits (the generic cell rate algorithm, ITU-T I.371 annex A, over one word). So does the program
+//!   in XDP, from the same words by the same clock (`is_within` of `bpf/subscribers.h` in crate `xdp`).
 
-use std::sync::LazyLock;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What may pass at once, as time at the rate: more than the 200 ms for which TCP is silent when it has lost too much (`TCP_RTO_MIN` of
 /// Linux), or what would have passed in the rest of that time never does. And bytes, at least: ten packets.
@@ -19,25 +20,30 @@ const LONGEST: u64 = 1 << 16;
 /// Ticks of the clock a second: fine enough for 100 Gbit/s, where a byte has 1280.
 const TICKS: u64 = 16_000_000_000_000;
 
-/// When the clock of buckets began.
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// Now, in ticks modulo 2^64, 13 days.
+/// Now, in ticks of the monotonic clock modulo 2^64, 13 days.
 #[inline]
 pub(super) fn now() -> u64 {
-    (START.elapsed().as_nanos() as u64).wrapping_mul(TICKS / 1_000_000_000)
+    let now = clock_gettime(ClockId::Monotonic);
+    let nanoseconds = (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64);
+    nanoseconds.wrapping_mul(TICKS / 1_000_000_000)
 }
 
 /// How much may pass one way.
-#[derive(Debug, Default)]
-pub(super) struct Bucket {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket<'m> {
     /// Time of a byte, ticks; 0: anything may pass.
-    byte: AtomicU64,
+    byte: &'m AtomicU64,
     /// When all that has passed would have at the rate, as [`now`] counts.
-    due: AtomicU64,
+    due: &'m AtomicU64,
 }
 
-impl Bucket {
+impl<'m> Bucket<'m> {
+    /// In these two words.
+    #[inline]
+    pub(super) const fn of([byte, due]: &'m [AtomicU64; 2]) -> Bucket<'m> {
+        Bucket { byte, due }
+    }
+
     /// Bits a second from now on; `None`: anything may pass.
     pub(super) fn set(&self, rate: Option<u64>) {
         let byte = rate.map_or(0, |bits| (8 * TICKS / bits.max(1)).max(1));
@@ -82,7 +88,8 @@ mod tests {
 
     /// Bytes that pass of packets that come at these intervals (ticks), for a second at least.
     fn passed(rate: u64, length: u64, interval: u64, start: u64) -> (u64, f64) {
-        let bucket = Bucket::default();
+        let words = Default::default();
+        let bucket = Bucket::of(&words);
         bucket.set(Some(rate));
         bucket.due.store(start, Ordering::Relaxed);
         let (mut at, mut sum) = (0, 0);
@@ -116,7 +123,8 @@ mod tests {
     fn what_is_slower_than_the_rate_passes_and_a_pause_is_no_more_than_a_burst() {
         let (sum, _) = passed(8_000_000, 1000, TICKS / 999, 7);
         assert_eq!(sum, 999_000 + 1000);
-        let bucket = Bucket::default();
+        let words = Default::default();
+        let bucket = Bucket::of(&words);
         assert!((0..10_000).all(|_| bucket.take(5, LONGEST)), "without a rate");
         bucket.set(Some(8_000_000));
         let hour = 3600 * TICKS;

@@ -1,6 +1,8 @@
 //! The sessions, from the side that makes and ends them, and the tables that all workers look things up in.
 
+use super::forwarder::{Shared, Standing};
 use super::index::{Index, Seed};
+use super::memory::Memory;
 use super::routes::{MOST_SESSIONS, Owned, Routes, Writer};
 use super::slots::{Key, Observation, Owner, Slots};
 use super::view::View;
@@ -14,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use wire::Vlans;
 use wire::ethernet::MacAddress;
+use xdp::subscribers::Owners;
+use xdp::subscribers_layout::SessionLine;
 
 /// The least MTU (RFC 791).
 const LEAST_MTU: u16 = 68;
@@ -60,6 +64,9 @@ pub struct Registry {
     next: u32,
     held: Vec<Held>,
     pub(super) count: usize,
+    /// Whose an address is, for programs in XDP, and they themselves, whose memory the sessions are in.
+    pub(super) owners: Option<Owners>,
+    forwarder: Option<Shared>,
 }
 
 /// What a session has.
@@ -75,24 +82,44 @@ impl Registry {
 
     /// Without any session, of a station of this MAC address. Limits beyond [`Registry::MOST`] are lowered to it.
     pub fn new(limits: Limits, local: MacAddress) -> Registry {
-        let sessions = limits.sessions.clamp(1, Registry::MOST);
-        let limits = Limits { sessions, ..limits };
+        Registry::with(Registry::limits(limits), local, None)
+    }
+
+    /// As many as there may be.
+    pub(super) fn limits(limits: Limits) -> Limits {
+        Limits { sessions: limits.sessions.clamp(1, Registry::MOST), ..limits }
+    }
+
+    /// The same, with the sessions in the memory of programs, where there are any.
+    pub(super) fn with(limits: Limits, local: MacAddress, forwarder: Option<Shared>) -> Registry {
+        let memory = match &forwarder {
+            Some(forwarder) => Memory::Shared(forwarder.sessions()),
+            None => Memory::own(limits.sessions),
+        };
         Registry {
-            table: Arc::new(Table::new(limits, local)),
+            table: Arc::new(Table::new(limits, local, memory)),
             limits,
             routes: Writer::new(limits.prefixes),
             free: VecDeque::new(),
             next: 0,
             held: Vec::new(),
             count: 0,
+            owners: None,
+            forwarder,
         }
     }
 
-    /// Bytes that one takes without any session, by and large.
-    pub(crate) fn least(limits: Limits) -> usize {
+    /// How packets stand that programs in XDP forward; `None`: there are no programs.
+    pub(crate) fn forwarded(&self) -> Option<Standing> {
+        self.forwarder.as_ref().map(Shared::standing)
+    }
+
+    /// Bytes that one takes without any session, by and large; with the memory of programs in XDP, where it is theirs.
+    pub(crate) fn least(limits: Limits, is_shared: bool) -> usize {
         let sessions = limits.sessions.clamp(1, Registry::MOST);
         let ids = (1 << 16) * size_of::<u16>();
-        Index::bytes(sessions) + 2 * Index::bytes(limits.prefixes) + ids
+        let shared = if is_shared { sessions * size_of::<SessionLine>() } else { 0 };
+        Index::bytes(sessions) + 2 * Index::bytes(limits.prefixes) + ids + shared
     }
 
     /// What a worker looks things up in.
@@ -161,6 +188,7 @@ impl Registry {
         let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Removed)?;
         held.session = None;
         for prefix in std::mem::take(&mut held.prefixes) {
+            disown(&mut self.owners, prefix);
             self.routes.remove(&self.table.routes, prefix);
         }
         if let Some(seen) = self.table.slots.see(number.slot) {
@@ -192,6 +220,11 @@ impl Registry {
             return Err(Refusal::Prefixes(self.limits.prefixes));
         }
         self.routes.add(&self.table.routes, prefix, owner);
+        // Link-local addresses are no router's business.
+        if let Some(owners) = self.owners.as_mut().filter(|_| !prefix.is_link_local()) {
+            // Where it is not taken, the workers have its packets.
+            let _ = owners.insert((prefix.address(), prefix.length()), owner.slot, owner.generation);
+        }
         if let Some(held) = self.held.get_mut(number.slot as usize) {
             // Most sessions have one or two.
             held.prefixes.reserve_exact(1);
@@ -210,6 +243,7 @@ impl Registry {
         let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Removed)?;
         let place = held.prefixes.iter().position(|own| *own == prefix);
         held.prefixes.swap_remove(place.ok_or(Refusal::NotHeld(prefix))?);
+        disown(&mut self.owners, prefix);
         self.routes.remove(&self.table.routes, prefix);
         Ok(())
     }
@@ -263,6 +297,13 @@ impl Registry {
     }
 }
 
+/// Programs do not take a prefix for a session's any more.
+fn disown(owners: &mut Option<Owners>, prefix: Network) {
+    if let Some(owners) = owners.as_mut().filter(|_| !prefix.is_link_local()) {
+        owners.remove((prefix.address(), prefix.length()));
+    }
+}
+
 /// Sessions, by their key and by their addresses.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -286,11 +327,11 @@ pub struct Stray {
 }
 
 impl Table {
-    pub(super) fn new(limits: Limits, local: MacAddress) -> Table {
+    pub(super) fn new(limits: Limits, local: MacAddress, memory: Memory) -> Table {
         let table = Table {
             seed: Seed::new(),
             sessions: Index::new(limits.sessions),
-            slots: Slots::new(limits.sessions),
+            slots: Slots::new(memory),
             routes: Routes::new(limits.prefixes),
             ids: (0..=u16::MAX).map(|_| AtomicU16::new(0)).collect(),
             local: AtomicU64::new(0),

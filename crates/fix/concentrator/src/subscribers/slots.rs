@@ -5,18 +5,17 @@
 //! * One thread writes a session, any reads it. A reader gets all of a session as it was at one moment, or nothing while it is
 //!   being written; it takes no lock.
 //! * A number is used again after the session is removed, with another [generation](Owner::generation).
-//! * Memory is taken in pieces of [`PIECE`] sessions as numbers are used for the first time, and kept.
+//! * Programs in XDP may read the same words, and count and take from buckets in them ([`super::memory`]).
 
 use super::Session;
+use super::memory::Memory;
 use super::rates::{self, Bucket};
 use link::mss::Clamp;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use wire::Vlans;
 use wire::ethernet::MacAddress;
+use xdp::subscribers_layout::{HAS_CLAMP, IS_LIMITED, IS_THERE};
 
-/// Sessions whose memory is taken together.
-pub(crate) const PIECE: usize = 1024;
 /// How often a session is looked at that is being written.
 const AGAIN: usize = 1000;
 
@@ -83,64 +82,40 @@ pub struct Usage {
     pub sent_dropped: u32,
 }
 
-/// A cache line.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Slot {
+/// The words of a session: a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Slot<'m> {
     /// From the lowest bit: 24 of sequence, odd while it is written; 8 of flags; 16 of MTU; 16 of generation.
-    state: AtomicU64,
-    vlans: AtomicU64,
-    station: AtomicU64,
-    identifier: AtomicU64,
+    state: &'m AtomicU64,
+    vlans: &'m AtomicU64,
+    station: &'m AtomicU64,
+    identifier: &'m AtomicU64,
     /// Frames and bytes from the subscriber, then to it.
-    counts: [AtomicU64; 4],
+    counts: [&'m AtomicU64; 4],
 }
 
-/// In the flags: there is a session; its segment sizes are lowered; it has a rate.
-const IS_THERE: u64 = 1 << 24;
-const HAS_CLAMP: u64 = 1 << 25;
-const IS_LIMITED: u64 = 1 << 26;
 const SEQUENCE: u64 = 0xff_ffff;
-
-#[derive(Debug, Default)]
-struct Piece {
-    slots: Vec<Slot>,
-    /// Frames that were refused, from each subscriber and to each.
-    drops: Vec<[AtomicU32; 2]>,
-    /// From each subscriber and to each, once one has a rate.
-    buckets: OnceLock<Box<[[Bucket; 2]]>>,
-}
 
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    pieces: Box<[OnceLock<Piece>]>,
+    memory: Memory,
 }
 
 impl Slots {
-    /// With room for so many.
-    pub(crate) fn new(most: usize) -> Slots {
-        Slots { pieces: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
+    pub(crate) const fn new(memory: Memory) -> Slots {
+        Slots { memory }
     }
 
     /// Bytes that it takes now.
     pub(crate) fn memory(&self) -> usize {
-        let used = self.pieces.iter().filter(|piece| piece.get().is_some()).count();
-        let limited =
-            self.pieces.iter().filter_map(OnceLock::get).filter(|piece| piece.buckets.get().is_some());
-        used * PIECE * (size_of::<Slot>() + size_of::<[AtomicU32; 2]>())
-            + limited.count() * PIECE * size_of::<[Bucket; 2]>()
-            + self.pieces.len() * size_of::<OnceLock<Piece>>()
+        self.memory.bytes()
     }
 
     #[inline]
-    fn piece(&self, number: u32) -> Option<&Piece> {
-        self.pieces.get(number as usize / PIECE)?.get()
-    }
-
-    #[inline]
-    fn slot(&self, number: u32) -> Option<&Slot> {
-        self.piece(number)?.slots.get(number as usize % PIECE)
+    fn slot(&self, number: u32) -> Option<Slot<'_>> {
+        let [state, vlans, station, identifier, a, b, c, d] = self.memory.line(number)?;
+        Some(Slot { state, vlans, station, identifier, counts: [a, b, c, d] })
     }
 
     /// Whether a packet of so many bytes from or to a session does not exceed its rate.
@@ -149,12 +124,8 @@ impl Slots {
         if !owner.is_limited {
             return true;
         }
-        let buckets = self.piece(owner.slot).and_then(|piece| piece.buckets.get());
-        let Some([received, sent]) = buckets.and_then(|buckets| buckets.get(owner.slot as usize % PIECE))
-        else {
-            return true;
-        };
-        let bucket = if is_received { received } else { sent };
+        let Some([received, sent]) = self.memory.buckets(owner.slot) else { return true };
+        let bucket = Bucket::of(if is_received { received } else { sent });
         bucket.take(rates::now(), bytes)
     }
 
@@ -193,26 +164,21 @@ impl Slots {
 
     /// Writes a session where there is none, with a generation of its own.
     pub(crate) fn fill(&self, number: u32, session: &Session) -> Option<Owner> {
-        let piece = self.pieces.get(number as usize / PIECE)?;
-        let piece = piece.get_or_init(|| Piece {
-            slots: (0..PIECE).map(|_| Slot::default()).collect(),
-            drops: (0..PIECE).map(|_| Default::default()).collect(),
-            buckets: OnceLock::new(),
-        });
-        let slot = piece.slots.get(number as usize % PIECE)?;
-        piece.limit(number, session).iter().for_each(|bucket| bucket.reset());
+        self.memory.reserve(number, is_limited(session))?;
+        let slot = self.slot(number)?;
+        self.limit(number, session, true);
         let generation = ((slot.state.load(Ordering::Relaxed) >> 48) as u16).wrapping_add(1);
         self.write(slot, |slot| {
             let key = Key::of(session.vlans, session.peer, session.id);
             slot.vlans.store(key.vlans.number(), Ordering::Relaxed);
             slot.station.store(key.station, Ordering::Relaxed);
             slot.identifier.store(session.identifier, Ordering::Relaxed);
-            for count in &slot.counts {
+            for count in slot.counts {
                 count.store(0, Ordering::Relaxed);
             }
             state_of(session, generation)
         });
-        if let Some(drops) = piece.drops.get(number as usize % PIECE) {
+        if let Some(drops) = self.memory.drops(number) {
             drops.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         }
         let mtu = session.mtu;
@@ -222,9 +188,8 @@ impl Slots {
 
     pub(crate) fn change(&self, number: u32, session: &Session) {
         let Some(slot) = self.slot(number) else { return };
-        if let Some(piece) = self.piece(number) {
-            piece.limit(number, session);
-        }
+        self.memory.reserve(number, is_limited(session));
+        self.limit(number, session, false);
         let generation = (slot.state.load(Ordering::Relaxed) >> 48) as u16;
         self.write(slot, |slot| {
             slot.identifier.store(session.identifier, Ordering::Relaxed);
@@ -238,8 +203,20 @@ impl Slots {
         self.write(slot, |_| generation << 48);
     }
 
+    /// Gives a session its rates; `anew`: nothing has passed yet.
+    fn limit(&self, number: u32, session: &Session, anew: bool) {
+        let Some(both) = self.memory.buckets(number) else { return };
+        for (words, rate) in both.iter().zip([session.rates.upload, session.rates.download]) {
+            let bucket = Bucket::of(words);
+            bucket.set(rate);
+            if anew {
+                bucket.reset();
+            }
+        }
+    }
+
     /// Lets `change` write while readers keep away; it gives the state but for the sequence.
-    fn write(&self, slot: &Slot, change: impl FnOnce(&Slot) -> u64) {
+    fn write(&self, slot: Slot<'_>, change: impl FnOnce(Slot<'_>) -> u64) {
         let sequence = slot.state.load(Ordering::Relaxed) & SEQUENCE;
         slot.state.fetch_or(1, Ordering::Relaxed);
         // Nothing that follows is seen before that.
@@ -250,7 +227,7 @@ impl Slots {
 
     /// Whether the place still has the session that it had.
     #[inline]
-    fn of(&self, owner: Owner) -> Option<&Slot> {
+    fn of(&self, owner: Owner) -> Option<Slot<'_>> {
         let slot = self.slot(owner.slot)?;
         let is_same = (slot.state.load(Ordering::Relaxed) >> 48) as u16 == owner.generation && owner.mtu > 0;
         is_same.then_some(slot)
@@ -260,7 +237,7 @@ impl Slots {
     #[inline]
     pub(crate) fn count(&self, owner: Owner, is_received: bool, frames: u64, bytes: u64) {
         let Some(slot) = self.of(owner) else { return };
-        let [in_frames, in_bytes, out_frames, out_bytes] = &slot.counts;
+        let [in_frames, in_bytes, out_frames, out_bytes] = slot.counts;
         let (one, other) = if is_received { (in_frames, in_bytes) } else { (out_frames, out_bytes) };
         one.fetch_add(frames, Ordering::Relaxed);
         other.fetch_add(bytes, Ordering::Relaxed);
@@ -269,25 +246,21 @@ impl Slots {
     /// Counts frames of a session that went no further.
     pub(crate) fn count_dropped(&self, owner: Owner, is_received: bool, frames: u64) {
         if self.of(owner).is_some()
-            && let Some([received, sent]) = self.drops(owner.slot)
+            && let Some([received, sent]) = self.memory.drops(owner.slot)
         {
             let count = if is_received { received } else { sent };
-            count.fetch_add(u32::try_from(frames).unwrap_or(u32::MAX), Ordering::Relaxed);
+            count.fetch_add(frames, Ordering::Relaxed);
         }
-    }
-
-    fn drops(&self, number: u32) -> Option<&[AtomicU32; 2]> {
-        self.piece(number)?.drops.get(number as usize % PIECE)
     }
 
     /// What was counted of a session.
     pub(crate) fn usage(&self, number: u32) -> Usage {
         let Some(slot) = self.slot(number) else { return Usage::default() };
-        let [in_frames, in_bytes, out_frames, out_bytes] = [0, 1, 2, 3]
-            .map(|at: usize| slot.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)));
+        let [in_frames, in_bytes, out_frames, out_bytes] =
+            slot.counts.map(|count| count.load(Ordering::Relaxed));
         let dropped = |at: usize| {
-            let counts = self.drops(number).and_then(|drops| drops.get(at));
-            counts.map_or(0, |count| count.load(Ordering::Relaxed))
+            let counts = self.memory.drops(number).and_then(|drops| drops.get(at));
+            counts.map_or(0, |count| count.load(Ordering::Relaxed) as u32)
         };
         Usage {
             received: link::Traffic { frames: in_frames, octets: in_bytes },
@@ -299,9 +272,7 @@ impl Slots {
 
     /// The number of frames received from a session.
     pub(crate) fn heard(&self, number: u32) -> u64 {
-        self.slot(number)
-            .and_then(|slot| slot.counts.first())
-            .map_or(0, |count| count.load(Ordering::Relaxed))
+        self.slot(number).map_or(0, |Slot { counts: [frames, ..], .. }| frames.load(Ordering::Relaxed))
     }
 }
 
@@ -315,21 +286,6 @@ impl Owner {
 
 fn is_limited(session: &Session) -> bool {
     session.rates.download.is_some() || session.rates.upload.is_some()
-}
-
-impl Piece {
-    /// Gives a session its rates; its buckets, where there are any.
-    fn limit(&self, number: u32, session: &Session) -> &[Bucket] {
-        let buckets = match is_limited(session) {
-            true => Some(self.buckets.get_or_init(|| (0..PIECE).map(|_| Default::default()).collect())),
-            false => self.buckets.get(),
-        };
-        let Some(both) = buckets.and_then(|buckets| buckets.get(number as usize % PIECE)) else { return &[] };
-        let [received, sent] = both;
-        received.set(session.rates.upload);
-        sent.set(session.rates.download);
-        both
-    }
 }
 
 fn state_of(session: &Session, generation: u16) -> u64 {

@@ -1,5 +1,6 @@
 //! What a view makes of frames and packets by itself; [`live`] has namespaces and traffic.
 
+mod forwarded;
 mod live;
 
 use super::*;

@@ -40,6 +40,7 @@ fn config(name: &str, vlans: VlanPattern, workers: usize) -> Config {
         mtu: 1492,
         workers,
         limits: Limits { sessions: 4096, prefixes: 4096 },
+        uplinks: Vec::new(),
     }
 }
 

@@ -1,0 +1,225 @@
+//! What a packet of a subscriber costs with the data path `batch` and with `xdp`: `cargo run --release -p rxlane-concentrator --example
+//! xdp_cost [SESSIONS [ROUNDS]]`, as root.
+//!
+//! Two concentrators in namespaces of their own, with as many sessions each behind two tags, a line and an uplink of veth, which take
+//! turns. Packets of an interface are received by a thread of the kernel (`threaded` of its NAPI), which runs the program and sends what
+//! it forwards, or hands frames to the stack; the processor time is that of these threads and of the worker. Packets are of 100 bytes, of
+//! all sessions in turn, so that nothing is put together.
+
+#![allow(clippy::print_stdout, reason = "it prints")]
+
+use kernel::netlink::link_by_name;
+use kernel::socket::Transmit;
+use pppoe::concentrator::BitRates;
+use rxlane_concentrator::subscribers::{Config, Limits, Registry, Session, Subscribers};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use testkit::netns::{Namespace, Veth, probe};
+use wire::emit::{Emit, Encapsulation, Ipv4, PppoeSession, Udp};
+use wire::ethernet::{EtherType, MacAddress};
+use wire::vlan::{Tag, Tci};
+use wire::{IpProtocol, IpVersion, VlanPattern, Vlans};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+/// Packets of a turn, and as many at once as a ring of veth has places for.
+const PACKETS: u32 = 50_000;
+const BURST: usize = 64;
+
+fn session(number: u32) -> Outcome<Session> {
+    let tag = |tpid, vid: u32| Tag { tpid, tci: Tci::new(0, false, vid as u16) };
+    let outer = tag(EtherType::SERVICE_VLAN, 100 + number / 4000);
+    let vlans = Vlans::of([outer, tag(EtherType::VLAN, 1 + number % 4000)]).ok_or("tags")?;
+    let [_, a, b, c] = number.to_be_bytes();
+    let peer = MacAddress([2, 0, 1, a, b, c]);
+    let id = (number % 65_000) as u16 + 1;
+    let rates = BitRates::default();
+    Ok(Session { vlans, peer, id, mtu: 1492, mss_clamp: true, identifier: u64::from(number) + 1, rates })
+}
+
+fn address(number: u32) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a40_0000 + number)
+}
+
+fn datagram(source: Ipv4Addr, destination: Ipv4Addr, port: u16) -> Outcome<Vec<u8>> {
+    let mut packet = vec![0x5a; 100];
+    Ipv4::new(IpProtocol::UDP, source, destination, 100).emit(&mut packet)?;
+    let udp = Udp { source_port: port, destination_port: 7000, length: 80, checksum: 0 };
+    udp.emit(packet.get_mut(20..).ok_or("room")?)?;
+    Ok(packet)
+}
+
+/// A concentrator, and what is sent to it from its lines and from its uplink.
+struct Side {
+    lines: Namespace,
+    world: Namespace,
+    /// Of the kernel and of the worker.
+    threads: Vec<u32>,
+    subscribers: Subscribers,
+    _registry: Registry,
+    frames: [Vec<Vec<u8>>; 2],
+    _near: Namespace,
+}
+
+impl Side {
+    fn new(count: u32, is_xdp: bool) -> Outcome<Side> {
+        let (near, lines, world) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        near.veth(&Veth { mtu: 1600, peer: Some(&lines), ..Veth::pair("near0", "far0") })?;
+        near.veth(&Veth { mtu: 1600, peer: Some(&world), ..Veth::pair("up0", "out0") })?;
+        for (namespace, interface) in [(&near, "near0"), (&near, "up0"), (&lines, "far0"), (&world, "out0")] {
+            namespace.run("ethtool", &["-K", interface, "gro", "on", "tso", "off", "rxvlan", "off"])?;
+        }
+        near.run("sysctl", &["-qw", "net.ipv4.ip_forward=1"])?;
+        near.run("ip", &["address", "add", "198.51.100.1/24", "dev", "up0"])?;
+        let router = world.inside(|| link_by_name("out0"))?.mac.ok_or("no address")?.to_string();
+        near.run(
+            "ip",
+            &["neigh", "add", "198.51.100.2", "lladdr", &router, "dev", "up0", "nud", "permanent"],
+        )?;
+        let config = Config {
+            name: "bras0".to_owned(),
+            parent: "near0".to_owned(),
+            vlans: VlanPattern::Any,
+            addresses: vec!["10.0.0.1/32".parse().map_err(|_| "an address")?],
+            mtu: 1492,
+            workers: 1,
+            limits: Limits { sessions: count as usize, prefixes: count as usize },
+            uplinks: if is_xdp { vec!["up0".to_owned()] } else { Vec::new() },
+        };
+        let workers = threads_of("/proc/self/task", "worker");
+        let (subscribers, mut registry, local, own) = near.inside(|| {
+            let mac = |name: &str| link_by_name(name).ok().and_then(|link| link.mac).unwrap_or_default();
+            let (subscribers, registry) = Subscribers::up(&config).map_err(|error| error.to_string())?;
+            subscribers.forward().map_err(|error| error.to_string())?;
+            Ok::<_, String>((subscribers, registry, mac("near0"), mac("up0")))
+        })?;
+        near.run("ip", &["route", "add", "10.64.0.0/15", "dev", "bras0"])?;
+        let mut frames = [Vec::new(), Vec::new()];
+        for number in 0..count {
+            let session = session(number)?;
+            let number_of = registry.insert(&session)?;
+            registry.add_address(number_of, address(number).into())?;
+            let [from, to] = &mut frames;
+            from.push(session_frame(&session, local, &datagram(address(number), SERVER, 1)?)?);
+            let packet = datagram(SERVER, address(number), 1)?;
+            to.push([&own.0[..], &[2, 0, 0, 0, 0, 9, 8, 0], &packet].concat());
+        }
+        let mut threads: Vec<u32> =
+            threads_of("/proc/self/task", "worker").difference(&workers).copied().collect();
+        for interface in ["near0", "up0"] {
+            threads.extend(threaded(&near, interface)?);
+        }
+        threaded(&lines, "far0")?;
+        threaded(&world, "out0")?;
+        Ok(Side { lines, world, threads, subscribers, _registry: registry, frames, _near: near })
+    }
+
+    /// Nanoseconds a packet from the lines, or to them, and how many came through.
+    fn turn(&self, is_up: bool) -> Outcome<(f64, u64)> {
+        let [up, down] = &self.frames;
+        let (from, to, frames) =
+            if is_up { (&self.lines, &self.world, up) } else { (&self.world, &self.lines, down) };
+        let (interface, other) = if is_up { ("far0", "out0") } else { ("out0", "far0") };
+        self.subscribers.tick();
+        let before = (to.inside(|| received(other)), time_of(&self.threads));
+        let mut all = frames.iter().map(Vec::as_slice).cycle().take(PACKETS as usize).peekable();
+        let mut transmit = from.inside(|| Transmit::open(interface))?;
+        while all.peek().is_some() {
+            self.subscribers.tick();
+            let some: Vec<&[u8]> = all.by_ref().take(BURST).collect();
+            transmit.send(&some)?;
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let packets = to.inside(|| received(other)) - before.0;
+        Ok(((time_of(&self.threads) - before.1) as f64 / packets.max(1) as f64, packets))
+    }
+}
+
+fn session_frame(session: &Session, local: MacAddress, packet: &[u8]) -> Outcome<Vec<u8>> {
+    let mut encapsulation = Encapsulation::NONE;
+    for tag in session.vlans.tags() {
+        encapsulation = encapsulation.with_tag(tag)?;
+    }
+    let encapsulation = encapsulation.with_pppoe(PppoeSession { session: Some(session.id), peer: None })?;
+    let mut head = [0; 64];
+    let length = encapsulation.emit(local, session.peer, IpVersion::V4, packet.len(), &mut head)?;
+    Ok([head.get(..length).unwrap_or_default(), packet].concat())
+}
+
+/// Packets that an interface of this namespace has received.
+fn received(interface: &str) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+/// Threads or processes in a folder whose names begin so.
+fn threads_of(folder: &str, name: &str) -> BTreeSet<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_such = |number: &u32| {
+        let own = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+        own.starts_with(name)
+    };
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_such).collect()
+}
+
+/// Has an interface receive by threads of its own, and gives these.
+fn threaded(namespace: &Namespace, interface: &str) -> Outcome<Vec<u32>> {
+    let name = format!("napi/{interface}");
+    let before = threads_of("/proc", &name);
+    namespace.run("sh", &["-c", &format!("echo 1 > /sys/class/net/{interface}/threaded")])?;
+    Ok(threads_of("/proc", &name).difference(&before).copied().collect())
+}
+
+/// Nanoseconds (`/proc/PID/schedstat`, Documentation/scheduler/sched-stats.rst).
+fn time_of(threads: &[u32]) -> u64 {
+    let of = |thread: &u32| {
+        let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    };
+    threads.iter().filter_map(of).sum()
+}
+
+/// Median, least and most.
+fn spread(mut values: Vec<f64>, digits: usize) -> String {
+    values.sort_by(f64::total_cmp);
+    let at = |place: usize| values.get(place).copied().unwrap_or_default();
+    let last = values.len().saturating_sub(1);
+    format!("{:.digits$} [{:.digits$}–{:.digits$}]", at(values.len() / 2), at(0), at(last))
+}
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |usual: u32| arguments.next().map_or(Ok(usual), |text| text.parse());
+    let (sessions, rounds) = (number(10_000)?, number(21)?);
+    if probe().is_err() {
+        println!("network namespaces require root");
+        return Ok(());
+    }
+    let [batch, xdp] = [Side::new(sessions, false)?, Side::new(sessions, true)?];
+    for (is_up, name) in [(true, "from subscribers"), (false, "to subscribers")] {
+        let (mut one, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut packets = [0, 0];
+        for _ in 0..rounds {
+            let ([a, b], _) = ([batch.turn(is_up)?, xdp.turn(is_up)?], ());
+            one.push(a.0);
+            other.push(b.0);
+            ratios.push(b.0 / a.0);
+            packets = [packets[0] + a.1, packets[1] + b.1];
+        }
+        let [a, b] = packets;
+        println!(
+            "{name}, {sessions} sessions: batch {} ns, xdp {} ns a packet, ratio {}; {a} and {b} of {} packets",
+            spread(one, 0),
+            spread(other, 0),
+            spread(ratios, 2),
+            u64::from(PACKETS) * u64::from(rounds),
+        );
+    }
+    Ok(())
+}
