@@ -14,9 +14,10 @@ use pppoe::concentrator::BitRates;
 use rxlane_concentrator::subscribers::{Config, Limits, Registry, Session, Subscribers};
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
 use wire::emit::{Emit, Encapsulation, Ipv4, PppoeSession, Udp};
 use wire::ethernet::{EtherType, MacAddress};
@@ -29,6 +30,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 /// Packets of a turn, and as many at once as a ring of veth has places for.
 const PACKETS: u32 = 50_000;
 const BURST: usize = 64;
+/// After that they are taken for lost.
+const LATE: Duration = Duration::from_millis(20);
 
 fn session(number: u32) -> Outcome<Session> {
     let tag = |tpid, vid: u32| Tag { tpid, tci: Tci::new(0, false, vid as u16) };
@@ -125,17 +128,25 @@ impl Side {
             if is_up { (&self.lines, &self.world, up) } else { (&self.world, &self.lines, down) };
         let (interface, other) = if is_up { ("far0", "out0") } else { ("out0", "far0") };
         self.subscribers.tick();
-        let before = (to.inside(|| received(other)), time_of(&self.threads));
+        let mut counter = to.inside(|| File::open("/proc/thread-self/net/dev"))?;
+        let mut received = || received(&mut counter, other);
+        let before = (received(), time_of(&self.threads));
+        let (mut sent, mut lost) = (0, 0);
         let mut all = frames.iter().map(Vec::as_slice).cycle().take(PACKETS as usize).peekable();
         let mut transmit = from.inside(|| Transmit::open(interface))?;
         while all.peek().is_some() {
             self.subscribers.tick();
             let some: Vec<&[u8]> = all.by_ref().take(BURST).collect();
             transmit.send(&some)?;
-            std::thread::sleep(Duration::from_micros(50));
+            sent += some.len() as u64;
+            // The next ones when these are through, so that none is lost for want of a place in a queue.
+            let begun = Instant::now();
+            while received() - before.0 + lost < sent && begun.elapsed() < LATE {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            lost = sent.saturating_sub(received() - before.0);
         }
-        std::thread::sleep(Duration::from_millis(50));
-        let packets = to.inside(|| received(other)) - before.0;
+        let packets = received() - before.0;
         Ok(((time_of(&self.threads) - before.1) as f64 / packets.max(1) as f64, packets))
     }
 }
@@ -151,9 +162,11 @@ fn session_frame(session: &Session, local: MacAddress, packet: &[u8]) -> Outcome
     Ok([head.get(..length).unwrap_or_default(), packet].concat())
 }
 
-/// Packets that an interface of this namespace has received.
-fn received(interface: &str) -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+/// Packets that an interface has received, by the counters of its namespace.
+fn received(counter: &mut File, interface: &str) -> u64 {
+    let mut text = String::new();
+    let read = counter.rewind().and_then(|()| counter.read_to_string(&mut text));
+    drop(read);
     let line = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
@@ -206,7 +219,7 @@ fn main() -> Outcome<()> {
         let (mut one, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let mut packets = [0, 0];
         for _ in 0..rounds {
-            let ([a, b], _) = ([batch.turn(is_up)?, xdp.turn(is_up)?], ());
+            let (a, b) = (batch.turn(is_up)?, xdp.turn(is_up)?);
             one.push(a.0);
             other.push(b.0);
             ratios.push(b.0 / a.0);

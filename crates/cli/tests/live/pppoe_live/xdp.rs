@@ -27,28 +27,33 @@ fn beyond() -> Option<(Line, Namespace)> {
     require("bpf", programs())?;
     let line = Line::new()?;
     let world = Namespace::new().expect("a namespace");
-    line.far.veth(&Veth { peer: Some(&world), ..Veth::pair(UPLINK, UPLINK) }).expect("a pair");
-    let set = |namespace: &Namespace, interface: &str, feature: &str, value: &str| {
-        namespace.run("ethtool", &["-K", interface, feature, value]).expect(feature);
-    };
-    for (namespace, interface) in [(&line.near, WAN), (&world, UPLINK)] {
-        // Whoever gets frames from XDP polls, and sends them with checksums.
-        set(namespace, interface, "gro", "on");
-        set(namespace, interface, "tx", "off");
-    }
-    set(&line.far, WAN, "rxvlan", "off");
-    set(&line.far, UPLINK, "rxvlan", "off");
-    for (namespace, command) in [
-        (&line.far, "address add 198.51.100.1/24 dev up0"),
-        (&world, "address add 198.51.100.2/24 dev up0"),
-        (&world, "route add 10.64.0.0/24 via 198.51.100.1"),
-    ] {
-        namespace.run("ip", &command.split(' ').collect::<Vec<_>>()).expect(command);
-    }
+    // Whoever gets frames from XDP polls.
+    set(&line.near, WAN, &["gro", "on"]);
+    set(&line.far, WAN, &["rxvlan", "off"]);
+    connect(&line, &world);
     line.far
         .run("sysctl", &["-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"])
         .expect("a router");
     Some((line, world))
+}
+
+fn set(namespace: &Namespace, interface: &str, features: &[&str]) {
+    namespace.run("ethtool", &[&["-K", interface], features].concat()).expect("features");
+}
+
+/// The uplink.
+fn connect(line: &Line, world: &Namespace) {
+    line.far.veth(&Veth { peer: Some(world), ..Veth::pair(UPLINK, UPLINK) }).expect("a pair");
+    // Checksums are not left to a device that a veth is not.
+    set(world, UPLINK, &["gro", "on", "tx", "off"]);
+    set(&line.far, UPLINK, &["rxvlan", "off"]);
+    for (namespace, command) in [
+        (&line.far, "address add 198.51.100.1/24 dev up0"),
+        (world, "address add 198.51.100.2/24 dev up0"),
+        (world, "route add 10.64.0.0/24 via 198.51.100.1"),
+    ] {
+        namespace.run("ip", &command.split(' ').collect::<Vec<_>>()).expect(command);
+    }
 }
 
 /// A number of the concentrator's status.
@@ -189,8 +194,16 @@ fn sessions_go_on_in_xdp_after_a_kill_and_a_takeover() {
     let serving = line.serve(&[&XDP[..], &["--takeover"]].concat());
     batch.ended().ends(0);
     goes_on("with XDP again");
+    // An uplink that was removed and is there again gets its program.
+    line.far.run("ip", &["link", "del", UPLINK]).expect("removed");
+    line.ping(&line.near, GATEWAY, 1492);
+    connect(&line, &world);
+    wait_until("forwarded again", || {
+        let before = counted(&line, "/xdp/sent/packets");
+        pings(&world, &[], HOST) && counted(&line, "/xdp/sent/packets") > before
+    });
     assert!(!client.said().contains("closed"), "{}", client.said());
-    drop(serving);
+    serving.interrupted().ends(0);
 }
 
 #[test]

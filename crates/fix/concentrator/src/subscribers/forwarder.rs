@@ -296,8 +296,15 @@ impl Forwarder {
     /// Looks at interfaces and rules, and forwards or not.
     fn look(&mut self) -> Option<Forwarding> {
         for uplink in &mut self.uplinks {
-            if let Some(mac) = netlink::link_by_index(uplink.interface.index).ok().and_then(|link| link.mac) {
-                uplink.station = mac;
+            let is_known = netlink::link_by_index(uplink.interface.index).is_ok();
+            if let Ok(now) = place(&uplink.interface.name) {
+                // One of this name was made anew, and has no program.
+                if !is_known {
+                    self.attached = None;
+                    *uplink = now;
+                } else if now.interface == uplink.interface {
+                    uplink.station = now.station;
+                }
             }
         }
         self.programs.set_uplinks(&self.uplinks);

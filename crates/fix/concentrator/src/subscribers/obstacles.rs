@@ -36,8 +36,8 @@ pub enum Obstacle {
     )]
     HiddenTags { interface: String },
     #[error(
-        "{interface} checks source addresses strictly, which XDP does not: `sysctl net.ipv4.conf.{interface}.rp_filter=2` (and \
-         net.ipv4.conf.all.rp_filter below 1) does no more than routes demand; or leave --datapath xdp out"
+        "{interface} checks source addresses strictly, which XDP does not: `sysctl net.ipv4.conf.{interface}.rp_filter=2` has it check less, \
+         or leave --datapath xdp out"
     )]
     ReversePath { interface: String },
     #[error("cannot ask the kernel for {what}: {why}")]
