@@ -48,7 +48,7 @@ One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP o
 the end, and subscribers get a PADT. SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
 notice.\n\n\
 Exit codes: 0 ended on request, or another process goes on, 1 another one serves the interface or begins to, it went away, \
-packets of --mtu do not fit, or a takeover came to nothing and it could not go on, 2 wrong usage or secrets, 3 a privilege or the kernel's \
+packets of --mtu do not fit, rules would not see packets that XDP forwards, or a takeover came to nothing and it could not go on, 2 wrong usage or secrets, 3 a privilege or the kernel's \
 TUN driver is missing.\n\n\
 Examples:\n  \
 rxlane pppoe serve eth1 --secrets subscribers.toml --local 100.64.0.1 --pool 100.64.0.2-100.64.255.254\n  \

@@ -21,7 +21,8 @@
 //!   would be held by workers while control inserts thousands of sessions a second, and a copy of the tables that is swapped
 //!   would have to be made for each of them.)
 //! * What exceeds the rate of a session, either way, is dropped ([`link::Dropped::OverRate`]), each packet for itself.
-//! * Nothing is allocated for a packet. Memory: see [`Registry::memory`]; about 220 bytes a session.
+//! * Nothing is allocated for a packet. Memory: see [`Registry::memory`]; about 230 bytes a session.
+//! * Programs in XDP may forward packets in front of all that, on the same tables (`forwarder.rs`).
 //!
 //! # Deliberately not here
 //!

@@ -9,31 +9,87 @@ const volatile u32 FIRST_ENTRY = 0;
 
 MAP_WITH_FLAGS(SESSIONS, BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 1, u32, struct session);
 MAP_WITH_FLAGS(CONTROL, BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 1, u32, struct control);
-MAP_WITHOUT_MEMORY(OWNERS_IPV4, BPF_MAP_TYPE_HASH, 1, struct prefix4, struct owner);
+MAP_WITH_FLAGS(INDEX_IPV4, BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 1, u32, u64);
 MAP_WITHOUT_MEMORY(OWNERS_IPV6, BPF_MAP_TYPE_HASH, 1, struct prefix6, struct owner);
 MAP(LINES, BPF_MAP_TYPE_DEVMAP, 1, u32, u32);
 MAP(UPLINKS, BPF_MAP_TYPE_DEVMAP_HASH, UPLINKS_MOST, u32, u32);
 MAP(FORWARDED_WAYS, BPF_MAP_TYPE_PERCPU_ARRAY, WAYS, u32, struct subscriber_counts);
 
-/* Whose an address is: of the source, or of the destination. */
+/*
+ * The entry of a prefix in the daemon's index of IPv4, 0 where there is none: an open table with linear probing, at most half full.
+ * An entry that moves at this moment may be missed.
+ */
+static __attribute__((noinline)) u64 entry_of_ipv4(const struct control *control, u32 address, u32 length)
+{
+	u64 key = (u64)address << (32 - ENTRY_OWNER_BITS) | (length + 1);
+	u32 place = hash_of_ipv4(control, address, length), mask = READ_ONCE(control->mask);
+
+#pragma clang loop unroll(full)
+	for (int probe = 0; probe < PROBES_MOST; probe++) {
+		const u64 *entry;
+		u64 found;
+
+		place &= mask;
+		entry = bpf_map_lookup_elem(&INDEX_IPV4, &place);
+		if (!entry)
+			break;
+		found = READ_ONCE(*entry);
+		if (!found)
+			break;
+		if (found >> ENTRY_OWNER_BITS == key)
+			return found;
+		place++;
+	}
+	return 0;
+}
+
+/* The longest prefix counts. */
+INLINE u64 owner_of_ipv4(const struct control *control, u32 address)
+{
+	u64 lengths = READ_ONCE(control->lengths4), entry = 0;
+
+	address = SWAP32(address);
+#pragma clang loop unroll(full)
+	for (int one = 0; one < LENGTHS_MOST; one++) {
+		u32 length = (lengths & 0xff) - 1;
+
+		if (!(lengths & 0xff))
+			break;
+		entry = entry_of_ipv4(control, address & mask(length + 32), length);
+		if (entry)
+			break;
+		lengths >>= 8;
+	}
+	return entry;
+}
+
+/* The session that has an address: the source, or the destination. */
 INLINE struct session *session_of(const struct control *control, const struct bpf_fib_lookup *fib, int is_ipv6,
 				  enum way way, struct seen *seen)
 {
-	const struct owner *owner;
 	struct session *session;
-	u32 place;
+	u32 place, generation, bits;
 
-	if (is_ipv6)
-		owner = owner_of_ipv6(&OWNERS_IPV6, READ_ONCE(control->lengths6),
-				      way == FROM_SUBSCRIBERS ? fib->ipv6_src : fib->ipv6_dst);
-	else
-		owner = owner_of_ipv4(&OWNERS_IPV4, READ_ONCE(control->lengths4),
-				      way == FROM_SUBSCRIBERS ? fib->ipv4_src : fib->ipv4_dst);
-	if (!owner)
-		return 0;
-	place = owner->place;
+	if (is_ipv6) {
+		const u64 *address = way == FROM_SUBSCRIBERS ? fib->ipv6_src : fib->ipv6_dst;
+		const struct owner *owner = owner_of_ipv6(&OWNERS_IPV6, READ_ONCE(control->lengths6), address);
+
+		if (!owner)
+			return 0;
+		place = owner->place;
+		generation = owner->generation;
+		bits = 0xffff;
+	} else {
+		u64 entry = owner_of_ipv4(control, way == FROM_SUBSCRIBERS ? fib->ipv4_src : fib->ipv4_dst);
+
+		if (!entry)
+			return 0;
+		place = entry & ((1 << ENTRY_PLACE_BITS) - 1);
+		bits = (1 << ENTRY_GENERATION_BITS) - 1;
+		generation = entry >> ENTRY_PLACE_BITS & bits;
+	}
 	session = bpf_map_lookup_elem(&SESSIONS, &place);
-	return session && see(session, owner, seen) ? session : 0;
+	return session && see(session, generation, bits, seen) ? session : 0;
 }
 
 /* Whether the rate of a session lets a packet pass; one that it does not is counted as dropped. */

@@ -62,8 +62,8 @@ INLINE const struct session *behind(const struct session *session, u64 number)
 	return (const struct session *)((const u8 *)session + number);
 }
 
-/* Whether there is the session of this owner, and what it is. */
-INLINE int see(const struct session *session, const struct owner *owner, struct seen *seen)
+/* Whether there is the session of this generation, of which so many bits are known, and what it is. */
+INLINE int see(const struct session *session, u32 generation, u32 bits, struct seen *seen)
 {
 #pragma clang loop unroll(full)
 	for (int attempt = 0; attempt < AGAIN; attempt++) {
@@ -73,7 +73,7 @@ INLINE int see(const struct session *session, const struct owner *owner, struct 
 		seen->station = READ_ONCE(behind(session, state)->station);
 		seen->state = READ_ONCE(behind(session, seen->vlans ^ seen->station)->state);
 		if (USUAL(seen->state == state) && USUAL(!(state & STATE_IS_WRITTEN)))
-			return state & STATE_IS_THERE && state >> STATE_GENERATION_SHIFT == owner->generation;
+			return state & STATE_IS_THERE && (state >> STATE_GENERATION_SHIFT & bits) == generation;
 	}
 	return 0;
 }
@@ -346,24 +346,21 @@ INLINE u64 mask(u32 bits)
 	return bits >= 64 ? ~0ULL : bits ? ~0ULL << (64 - bits) : 0;
 }
 
-INLINE const struct owner *owner_of_ipv4(void *map, u64 lengths, u32 address)
+/* The halves of a product of 128 bits, folded together. */
+INLINE u64 folded_product(u64 a, u64 b)
 {
-	const struct owner *owner = 0;
+	u64 low = (u64)(u32)a * (u32)b, one = (a >> 32) * (u32)b, other = (u64)(u32)a * (b >> 32);
+	u64 middle = (low >> 32) + (u32)one + (u32)other;
 
-#pragma clang loop unroll(full)
-	for (int one = 0; one < LENGTHS_MOST; one++) {
-		struct prefix4 prefix;
+	return (a * b) ^ ((a >> 32) * (b >> 32) + (one >> 32) + (other >> 32) + (middle >> 32));
+}
 
-		if (!(lengths & 0xff))
-			break;
-		prefix.length = (lengths & 0xff) - 1;
-		prefix.address = address & SWAP32((u32)(mask(prefix.length + 32) & 0xffffffff));
-		owner = bpf_map_lookup_elem(map, &prefix);
-		if (owner)
-			break;
-		lengths >>= 8;
-	}
-	return owner;
+/* The daemon's hash of a prefix of IPv4 (`hash4` of routes.rs): eight addresses in a row have places in a row. */
+INLINE u32 hash_of_ipv4(const struct control *control, u32 address, u32 length)
+{
+	u64 mixed = folded_product((address >> 3) ^ READ_ONCE(control->seed[0]), length ^ READ_ONCE(control->seed[1]));
+
+	return (u32)(mixed * 0x9e3779b97f4a7c15ULL >> 32) << 3 | (address & 7);
 }
 
 INLINE const struct owner *owner_of_ipv6(void *map, u64 lengths, const u64 *address)

@@ -9,6 +9,8 @@
 #define UPLINKS_MOST 8
 /* Lengths of prefixes that are looked up, of each IP version. */
 #define LENGTHS_MOST 6
+/* Places of the index of IPv4 that are looked at for a prefix. */
+#define PROBES_MOST 32
 /* A daemon that has not been heard of for longer is taken for dead. */
 #define SUBSCRIBERS_HEARTBEAT_MOST_NS 2000000000ULL
 
@@ -72,16 +74,19 @@ struct session {
 	u64 spare[2];
 };
 
-/* Whose an address is. */
+/* Whose an address of IPv6 is. */
 struct owner {
 	u32 place;
 	u32 generation;
 };
 
-struct prefix4 {
-	u32 address;
-	u32 length;
-};
+/*
+ * In an entry of the index of IPv4, from the lowest bit: place of the session (20), a part of its generation (6), length of the
+ * prefix and one (6), address. 0: no entry.
+ */
+#define ENTRY_PLACE_BITS 20
+#define ENTRY_GENERATION_BITS 6
+#define ENTRY_OWNER_BITS (ENTRY_PLACE_BITS + ENTRY_GENERATION_BITS)
 
 struct prefix6 {
 	u64 address[2];
@@ -101,6 +106,9 @@ struct control {
 	u64 heartbeat_ns;
 	/* Lengths of prefixes that there are, the longest in the lowest byte, each and one; 0: no more. */
 	u64 lengths4, lengths6;
+	/* Of hashes in the index of IPv4, which has so many places and one. */
+	u64 seed[2];
+	u64 mask;
 	/* The interface of all subscribers. */
 	u64 interface;
 	/* Bytes of the longest frame that the interface with the lines sends. */

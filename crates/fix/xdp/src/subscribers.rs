@@ -2,7 +2,8 @@
 //! without the kernel's stack.
 //!
 //! `bpf/subscribers.h` says what happens to a packet. The sessions are memory that the programs and the caller share
-//! ([`Programs::sessions`], as [`SessionLine`](crate::subscribers_layout::SessionLine)); [`Owners`] has whose an address is.
+//! ([`Programs::sessions`], as [`SessionLine`](crate::subscribers_layout::SessionLine)), and so is the index of IPv4 ([`Programs::index`]).
+//! [`Owners`] has which prefixes there are, and whose those of IPv6 are.
 //! Nothing is pinned: the programs are off the interfaces when [`Attached`] is dropped, or the process ends.
 //!
 //! # Order of writing
@@ -72,6 +73,7 @@ pub struct WayCounts {
 /// The programs, loaded, with their maps.
 pub struct Programs {
     sessions: Arc<SharedWords>,
+    index: Arc<SharedWords>,
     control: Arc<SharedWords>,
     lines: DevMap<MapData>,
     uplinks: DevMapHash<MapData>,
@@ -95,32 +97,28 @@ pub struct Attached {
 }
 
 impl Programs {
-    /// Loads the programs, with space for so many sessions, and prefixes of each IP version. Nothing is forwarded before the first
+    /// Loads the programs, with space for so many sessions, prefixes of IPv6, and places in the index of IPv4, a power of two. Nothing is forwarded before the first
     /// [`beat`](Programs::beat). Linux 5.12.
     ///
     /// # Errors
     ///
     /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
-    pub fn load(sessions: u32, prefixes: u32) -> Result<(Programs, Owners), Error> {
+    pub fn load(sessions: u32, prefixes: u32, places: u32) -> Result<(Programs, Owners), Error> {
         bpf_can_be_used()?;
         let mut loader = EbpfLoader::new();
         // The programs do not read the kernel's types.
         loader.btf(None);
         loader.map_max_entries(map::SESSIONS, sessions);
-        for name in [map::OWNERS_IPV4, map::OWNERS_IPV6] {
-            loader.map_max_entries(name, prefixes);
-        }
+        loader.map_max_entries(map::OWNERS_IPV6, prefixes);
+        loader.map_max_entries(map::INDEX_IPV4, places);
         let mut ebpf = loader.load(object::SUBSCRIBERS).map_err(|error| not_loaded(FROM_LINES, error))?;
         let from_lines = load_program(FROM_LINES, &mut ebpf)?;
         let from_uplink = load_program(FROM_UPLINK, &mut ebpf)?;
         let control = Arc::new(shared(&mut ebpf, map::CONTROL, CONTROL_WORDS)?);
-        let owners = Owners::new(
-            take(&mut ebpf, FROM_LINES, map::OWNERS_IPV4)?,
-            take(&mut ebpf, FROM_LINES, map::OWNERS_IPV6)?,
-            Arc::clone(&control),
-        );
+        let owners = Owners::new(take(&mut ebpf, FROM_LINES, map::OWNERS_IPV6)?, Arc::clone(&control));
         let programs = Programs {
             sessions: Arc::new(shared(&mut ebpf, map::SESSIONS, sessions as usize * SESSION_WORDS)?),
+            index: Arc::new(shared(&mut ebpf, map::INDEX_IPV4, places as usize)?),
             control,
             lines: take(&mut ebpf, FROM_LINES, map::LINES)?,
             uplinks: take(&mut ebpf, FROM_LINES, map::UPLINKS)?,
@@ -135,6 +133,18 @@ impl Programs {
     /// The sessions: `SESSION_WORDS` words each.
     pub fn sessions(&self) -> Arc<SharedWords> {
         Arc::clone(&self.sessions)
+    }
+
+    /// The index of prefixes of IPv4: a word each ([`map::INDEX_IPV4`]).
+    pub fn index(&self) -> Arc<SharedWords> {
+        Arc::clone(&self.index)
+    }
+
+    /// By what the caller hashes prefixes of IPv4 into the index.
+    pub fn set_seed(&self, seed: [u64; 2]) {
+        let [one, other] = seed;
+        let mask = (self.index.words().len() as u64).saturating_sub(1);
+        self.write(offset_of!(Control, seed), &[one, other, mask]);
     }
 
     /// The interface of all subscribers, from which packets seem to come that they send.

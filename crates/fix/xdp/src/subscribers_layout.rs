@@ -126,7 +126,7 @@ pub const HAS_CLAMP: u64 = 1 << 25;
 /// See [`IS_THERE`].
 pub const IS_LIMITED: u64 = 1 << 26;
 
-/// A value of [`map::OWNERS_IPV4`] and [`map::OWNERS_IPV6`]: whose an address is.
+/// A value of [`map::OWNERS_IPV6`]: whose an address is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct OwnerValue {
@@ -134,15 +134,6 @@ pub struct OwnerValue {
     pub place: u32,
     /// That of [`SessionLine::state`].
     pub generation: u32,
-}
-
-/// A key of [`map::OWNERS_IPV4`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Prefix4 {
-    /// In network byte order.
-    pub address: [u8; 4],
-    pub length: u32,
 }
 
 /// A key of [`map::OWNERS_IPV6`].
@@ -189,6 +180,10 @@ pub struct Control {
     pub lengths4: u64,
     /// The same of IPv6.
     pub lengths6: u64,
+    /// Of hashes in [`map::INDEX_IPV4`].
+    pub seed: [u64; 2],
+    /// Places of it, less one.
+    pub mask: u64,
     /// Number of the interface of all subscribers.
     pub interface: u64,
     /// Bytes of the longest frame that the interface with the lines sends.
@@ -218,8 +213,9 @@ pub mod map {
     pub const SESSIONS: &str = "SESSIONS";
     /// Array of one [`Control`](super::Control), shared with the daemon.
     pub const CONTROL: &str = "CONTROL";
-    /// Hash: [`Prefix4`](super::Prefix4) to [`OwnerValue`](super::OwnerValue).
-    pub const OWNERS_IPV4: &str = "OWNERS_IPV4";
+    /// Array of words, shared with the daemon: its index of prefixes of IPv4. From the lowest bit: place of the session (20), a part of
+    /// its generation (6), length of the prefix and one (6), address (32); 0: none.
+    pub const INDEX_IPV4: &str = "INDEX_IPV4";
     /// Hash: [`Prefix6`](super::Prefix6) to [`OwnerValue`](super::OwnerValue).
     pub const OWNERS_IPV6: &str = "OWNERS_IPV6";
     /// Devmap: the interface with the lines.

@@ -18,7 +18,7 @@ const XDP: [&str; 4] = ["--datapath", "xdp", "--uplink", UPLINK];
 
 /// Whether the programs load here.
 fn programs() -> Result<(), Missing> {
-    xdp::subscribers::Programs::load(1, 1).map(drop).map_err(|error| Missing(error.to_string()))
+    xdp::subscribers::Programs::load(1, 1, 16).map(drop).map_err(|error| Missing(error.to_string()))
 }
 
 /// The line, and the rest of the world behind the concentrator.

@@ -8,6 +8,7 @@
 //!   to packets besides: [`Obstacle`].
 //! * They are off the interfaces when this is detached, and with the process.
 
+use super::index::Index;
 use super::obstacles::{Obstacle, hidden_tags, is_target, present, shapers};
 use crate::error::Error;
 use kernel::netlink::{self, Link};
@@ -132,7 +133,8 @@ impl Shared {
             std::iter::once(&lines).chain(&places).map(|place| &*place.interface.name).collect();
         hidden_tags(&names).map_or(Ok(()), |obstacle| Err(Unforwarded::from(obstacle)))?;
         let (programs, owners) =
-            Programs::load(sessions as u32, prefixes as u32).map_err(Unforwarded::from)?;
+            Programs::load(sessions as u32, prefixes as u32, Index::size(prefixes) as u32)
+                .map_err(Unforwarded::from)?;
         let forwarder = Forwarder {
             programs,
             name: String::new(),
@@ -154,6 +156,16 @@ impl Shared {
     /// The memory of sessions.
     pub(crate) fn sessions(&self) -> Arc<kernel::bpf::SharedWords> {
         self.forwarder().programs.sessions()
+    }
+
+    /// The memory of the index of IPv4.
+    pub(super) fn index(&self) -> Arc<kernel::bpf::SharedWords> {
+        self.forwarder().programs.index()
+    }
+
+    /// What addresses of IPv4 are hashed by in it.
+    pub(super) fn set_seed(&self, seed: [u64; 2]) {
+        self.forwarder().programs.set_seed(seed);
     }
 
     /// The interface of all subscribers.

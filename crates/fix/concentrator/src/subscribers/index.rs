@@ -9,6 +9,8 @@
 //!   look-up passes may move behind it: who finds nothing looks whether anything has moved, and then once more.
 //! * Changes take turns (`&mut Writer` is the caller's business); each is a few words.
 
+use kernel::bpf::SharedWords;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How often a look-up that found nothing begins anew while entries move. Whoever moves them takes less than that, but when the
@@ -16,10 +18,17 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 const AGAIN: usize = 1000;
 const EMPTY: u64 = 0;
 
+/// Where entries are: in this process, or in a map that it shares with programs.
+#[derive(Debug)]
+enum Words {
+    Own(Box<[AtomicU64]>),
+    Shared(Arc<SharedWords>),
+}
+
 /// The table. Entries are words other than 0, whose hash their owner knows.
 #[derive(Debug)]
 pub(crate) struct Index {
-    entries: Box<[AtomicU64]>,
+    entries: Words,
     mask: usize,
     /// Odd while entries move, and two more after each time.
     moves: AtomicU64,
@@ -29,11 +38,26 @@ impl Index {
     /// With room for so many entries.
     pub(super) fn new(most: usize) -> Index {
         let size = Index::size(most);
-        let entries = (0..size).map(|_| AtomicU64::new(EMPTY)).collect();
+        let entries = Words::Own((0..size).map(|_| AtomicU64::new(EMPTY)).collect());
         Index { entries, mask: size - 1, moves: AtomicU64::new(0) }
     }
 
-    fn size(most: usize) -> usize {
+    /// The same in memory of [`Index::size`], which is empty.
+    pub(super) fn shared(words: Arc<SharedWords>) -> Index {
+        let mask = words.words().len() - 1;
+        Index { entries: Words::Shared(words), mask, moves: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn entries(&self) -> &[AtomicU64] {
+        match &self.entries {
+            Words::Own(entries) => entries,
+            Words::Shared(words) => words.words(),
+        }
+    }
+
+    /// Places of one with room for so many entries.
+    pub(super) fn size(most: usize) -> usize {
         (most.max(8) * 2).next_power_of_two()
     }
 
@@ -44,16 +68,16 @@ impl Index {
 
     /// Bytes that it takes.
     pub(super) fn memory(&self) -> usize {
-        self.entries.len() * size_of::<AtomicU64>()
+        size_of_val(self.entries())
     }
 
     #[inline]
     fn entry(&self, at: usize) -> u64 {
-        self.entries.get(at & self.mask).map_or(EMPTY, |entry| entry.load(Ordering::Acquire))
+        self.entries().get(at & self.mask).map_or(EMPTY, |entry| entry.load(Ordering::Acquire))
     }
 
     fn set(&self, at: usize, entry: u64) {
-        if let Some(place) = self.entries.get(at & self.mask) {
+        if let Some(place) = self.entries().get(at & self.mask) {
             place.store(entry, Ordering::Release);
         }
     }
@@ -63,7 +87,7 @@ impl Index {
     pub(super) fn find<T>(&self, hash: u32, mut check: impl FnMut(u64) -> Option<T>) -> Option<T> {
         for _ in 0..AGAIN {
             let before = self.moves.load(Ordering::Acquire);
-            for at in (hash as usize..).take(self.entries.len()) {
+            for at in (hash as usize..).take(self.mask + 1) {
                 let entry = self.entry(at);
                 if entry == EMPTY {
                     break;
@@ -131,6 +155,11 @@ impl Seed {
     pub(super) fn new() -> Seed {
         use std::hash::{BuildHasher, RandomState};
         Seed([RandomState::new().hash_one(1), RandomState::new().hash_one(2)])
+    }
+
+    /// Its words.
+    pub(super) const fn words(self) -> [u64; 2] {
+        self.0
     }
 
     /// The hash: the halves of a product, folded together.

@@ -92,12 +92,14 @@ impl Registry {
 
     /// The same, with the sessions in the memory of programs, where there are any.
     pub(super) fn with(limits: Limits, local: MacAddress, forwarder: Option<Shared>) -> Registry {
-        let memory = match &forwarder {
-            Some(forwarder) => Memory::Shared(forwarder.sessions()),
-            None => Memory::own(limits.sessions),
+        let (memory, index4) = match &forwarder {
+            Some(forwarder) => (Memory::Shared(forwarder.sessions()), Index::shared(forwarder.index())),
+            None => (Memory::own(limits.sessions), Index::new(limits.prefixes)),
         };
+        let routes = Routes::new(limits.prefixes, index4);
+        forwarder.iter().for_each(|forwarder| forwarder.set_seed(routes.seed().words()));
         Registry {
-            table: Arc::new(Table::new(limits, local, memory)),
+            table: Arc::new(Table::new(limits, local, memory, routes)),
             limits,
             routes: Writer::new(limits.prefixes),
             free: VecDeque::new(),
@@ -327,12 +329,12 @@ pub struct Stray {
 }
 
 impl Table {
-    pub(super) fn new(limits: Limits, local: MacAddress, memory: Memory) -> Table {
+    fn new(limits: Limits, local: MacAddress, memory: Memory, routes: Routes) -> Table {
         let table = Table {
             seed: Seed::new(),
             sessions: Index::new(limits.sessions),
             slots: Slots::new(memory),
-            routes: Routes::new(limits.prefixes),
+            routes,
             ids: (0..=u16::MAX).map(|_| AtomicU16::new(0)).collect(),
             local: AtomicU64::new(0),
             strays: Mutex::new(VecDeque::with_capacity(MOST_STRAYS)),

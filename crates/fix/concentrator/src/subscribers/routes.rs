@@ -89,15 +89,22 @@ const SEQUENCE: u32 = BEHIND + 8;
 
 impl Routes {
     /// With room for so many prefixes of each version.
-    pub(super) fn new(most: usize) -> Routes {
+    ///
+    /// The index has as many of IPv4; programs may read it, too (`entry_of_ipv4` of `bpf/subscribers.bpf.c` in crate `xdp`).
+    pub(super) fn new(most: usize, index4: Index) -> Routes {
         Routes {
             seed: Seed::new(),
-            index4: Index::new(most),
+            index4,
             lengths4: Default::default(),
             index6: Index::new(most),
             lengths6: Default::default(),
             records: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect(),
         }
+    }
+
+    /// What addresses are hashed by.
+    pub(super) const fn seed(&self) -> Seed {
+        self.seed
     }
 
     /// Bytes that it takes now.
@@ -355,7 +362,7 @@ mod tests {
         fn the_longest_prefix_is_found_as_by_a_walk_over_all(
             steps in prop::collection::vec((any::<bool>(), prefixes(), 0_u32..50, any::<u16>()), 1..120),
         ) {
-            let (routes, mut writer) = (Routes::new(120), Writer::new(120));
+            let (routes, mut writer) = (Routes::new(120, Index::new(120)), Writer::new(120));
             let mut all = BTreeMap::new();
             for (is_in, prefix, slot, generation) in steps {
                 let was = writer.owner(&routes, prefix);
@@ -386,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_default_route_and_one_address_beside_each_other() {
-        let (routes, mut writer) = (Routes::new(8), Writer::new(8));
+        let (routes, mut writer) = (Routes::new(8, Index::new(8)), Writer::new(8));
         let (one, other) = (owner(3, 1), owner(4, 65));
         writer.add(&routes, Network::of(Ipv4Addr::UNSPECIFIED.into(), 0).expect("no bits"), one);
         writer.add(&routes, Network::host(Ipv4Addr::new(192, 0, 2, 1).into()), other);

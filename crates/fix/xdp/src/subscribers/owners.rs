@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::load::map_error;
-use crate::subscribers_layout::{Control, OwnerValue, Prefix4, Prefix6};
-use aya::maps::{HashMap, MapData, MapError};
+use crate::subscribers_layout::{Control, OwnerValue, Prefix6};
+use aya::maps::{HashMap, MapData};
 use kernel::bpf::SharedWords;
 use std::fmt;
 use std::mem::offset_of;
@@ -15,9 +15,8 @@ const ANY: u64 = 0;
 const VALUE: usize = size_of::<OwnerValue>();
 
 /// The prefixes of all sessions. The longest one that has an address counts; where there are prefixes of more lengths than the
-/// programs look up, the shorter ones are left to the caller.
+/// programs look up, the shorter ones are left to the caller. Whose a prefix of IPv4 is stands in the index that the caller writes.
 pub struct Owners {
-    ipv4: HashMap<MapData, [u8; size_of::<Prefix4>()], [u8; VALUE]>,
     ipv6: HashMap<MapData, [u8; size_of::<Prefix6>()], [u8; VALUE]>,
     lengths4: Lengths,
     lengths6: Lengths,
@@ -68,58 +67,48 @@ fn packed(counts: &[u32; 129]) -> u64 {
 
 impl Owners {
     pub(super) fn new(
-        ipv4: HashMap<MapData, [u8; size_of::<Prefix4>()], [u8; VALUE]>,
         ipv6: HashMap<MapData, [u8; size_of::<Prefix6>()], [u8; VALUE]>,
         control: Arc<SharedWords>,
     ) -> Owners {
         let lengths4 = Lengths::new(offset_of!(Control, lengths4));
         let lengths6 = Lengths::new(offset_of!(Control, lengths6));
-        Owners { ipv4, ipv6, lengths4, lengths6, control }
+        Owners { ipv6, lengths4, lengths6, control }
     }
 
-    /// Packets of this prefix, whose address has no other bits, are those of the session at a place.
+    /// Packets of this prefix, whose address has no other bits, are those of the session at a place. One of IPv4 is in the index.
     ///
     /// # Errors
     ///
-    /// The kernel takes no more. From then on the programs leave all packets of this IP version alone.
+    /// The kernel takes no more of IPv6. From then on the programs leave all packets of IPv6 alone.
     pub fn insert(
         &mut self,
         (address, length): (IpAddr, u8),
         place: u32,
         generation: u16,
     ) -> Result<(), Error> {
+        let IpAddr::V6(address) = address else {
+            self.lengths4.count(length, 1, &self.control);
+            return Ok(());
+        };
         let value = [place, generation.into()].map(u32::to_ne_bytes);
         let mut bytes = [0; VALUE];
         bytes.copy_from_slice(value.as_flattened());
-        let (written, lengths) = match address {
-            IpAddr::V4(address) => {
-                (self.ipv4.insert(key4(address.octets(), length), bytes, ANY), &mut self.lengths4)
-            }
-            IpAddr::V6(address) => {
-                (self.ipv6.insert(key6(address.octets(), length), bytes, ANY), &mut self.lengths6)
-            }
-        };
-        lengths.is_incomplete |= written.is_err();
-        lengths.count(length, 1, &self.control);
+        let written = self.ipv6.insert(key6(address.octets(), length), bytes, ANY);
+        self.lengths6.is_incomplete |= written.is_err();
+        self.lengths6.count(length, 1, &self.control);
         written.map_err(|error| map_error("write whose an address is", error))
     }
 
-    /// Takes a prefix away.
+    /// Takes a prefix away; one of IPv4 is in the index still.
     pub fn remove(&mut self, (address, length): (IpAddr, u8)) {
-        let (removed, lengths): (Result<(), MapError>, _) = match address {
-            IpAddr::V4(address) => (self.ipv4.remove(&key4(address.octets(), length)), &mut self.lengths4),
-            IpAddr::V6(address) => (self.ipv6.remove(&key6(address.octets(), length)), &mut self.lengths6),
+        let IpAddr::V6(address) = address else {
+            self.lengths4.count(length, -1, &self.control);
+            return;
         };
         // What is there still leads to a session that has ended: its generation says so.
-        drop(removed);
-        lengths.count(length, -1, &self.control);
+        let _ = self.ipv6.remove(&key6(address.octets(), length));
+        self.lengths6.count(length, -1, &self.control);
     }
-}
-
-fn key4(address: [u8; 4], length: u8) -> [u8; 8] {
-    let mut key = [0; 8];
-    key.copy_from_slice([address, u32::from(length).to_ne_bytes()].as_flattened());
-    key
 }
 
 fn key6(address: [u8; 16], length: u8) -> [u8; 24] {

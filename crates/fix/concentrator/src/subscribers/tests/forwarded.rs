@@ -36,7 +36,7 @@ fn six(number: u16) -> IpAddr {
 impl Topology {
     fn new() -> Option<Topology> {
         require("netns", probe())?;
-        let loaded = xdp::subscribers::Programs::load(1, 1);
+        let loaded = xdp::subscribers::Programs::load(1, 1, 16);
         require("bpf", loaded.map(drop).map_err(|error| testkit::Missing(error.to_string())))?;
         let namespace = Namespace::new().expect("a namespace");
         for (near, far) in [("near0", "far0"), ("up0", "out0")] {
@@ -95,11 +95,17 @@ impl Topology {
     }
 
     fn run(&self, way: Way, frame: &[u8]) -> (u32, Vec<u8>) {
+        self.run_all(&[(way, frame.to_vec())]).remove(0)
+    }
+
+    /// All in one visit of the namespace.
+    fn run_all(&self, frames: &[(Way, Vec<u8>)]) -> Vec<(u32, Vec<u8>)> {
         let [lines, uplink] = self.indices;
-        let interface = if way == Way::FromSubscribers { lines } else { uplink };
-        let forwarder = self.subscribers.forwarder.as_ref().expect("programs");
-        let shared = forwarder.clone();
-        self.namespace.inside(move || shared.run(way, frame, interface))
+        let forwarder = self.subscribers.forwarder.clone().expect("programs");
+        let run = |(way, frame): &(Way, Vec<u8>)| {
+            forwarder.run(*way, frame, if *way == Way::FromSubscribers { lines } else { uplink })
+        };
+        self.namespace.inside(|| frames.iter().map(run).collect())
     }
 
     fn reasons(&self, way: Way) -> std::collections::BTreeMap<&'static str, u64> {
@@ -308,39 +314,43 @@ fn frames_with_mistakes_are_forwarded_only_where_the_workers_would_take_them() {
     };
     let mut forwarded = 0;
     let tries = std::env::var("RXLANE_FUZZ_FRAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(4000);
-    for _ in 0..tries {
-        let number = random(LINES.len());
-        let (session, _) = &topology.sessions[number];
-        let upward = random(2) == 0;
-        let payload = vec![0x5a; random(60)];
-        let packet = packets(number as u16, upward, &payload)[random(2)].clone();
-        let mut arrived = if upward {
-            frame(session, topology.local, &packet)
-        } else {
-            ethernet_frame(topology.uplink, ROUTER, &packet)
-        };
-        match random(4) {
-            0 => arrived.truncate(random(arrived.len()).max(14)),
-            1 => arrived.extend(vec![0xdd; random(40)]),
-            _ => {}
-        }
-        for _ in 0..random(3) {
-            let at = random(arrived.len().min(64));
-            arrived[at] = match random(3) {
-                0 => 0,
-                1 => arrived[at] ^ 1 << random(8),
-                _ => random(256) as u8,
+    let frames: Vec<(Way, Vec<u8>)> = (0..tries)
+        .map(|_| {
+            let number = random(LINES.len());
+            let (session, _) = &topology.sessions[number];
+            let upward = random(2) == 0;
+            let payload = vec![0x5a; random(60)];
+            let packet = packets(number as u16, upward, &payload)[random(2)].clone();
+            let mut arrived = if upward {
+                frame(session, topology.local, &packet)
+            } else {
+                ethernet_frame(topology.uplink, ROUTER, &packet)
             };
-        }
-        let way = if upward { Way::FromSubscribers } else { Way::ToSubscribers };
-        let (action, out) = topology.run(way, &arrived);
+            match random(4) {
+                0 => arrived.truncate(random(arrived.len()).max(14)),
+                1 => arrived.extend(vec![0xdd; random(40)]),
+                _ => {}
+            }
+            for _ in 0..random(3) {
+                let at = random(arrived.len().min(64));
+                arrived[at] = match random(3) {
+                    0 => 0,
+                    1 => arrived[at] ^ 1 << random(8),
+                    _ => random(256) as u8,
+                };
+            }
+            (if upward { Way::FromSubscribers } else { Way::ToSubscribers }, arrived)
+        })
+        .collect();
+    let outcomes = topology.run_all(&frames);
+    for ((way, arrived), (action, out)) in frames.iter().zip(outcomes) {
         if action != REDIRECT {
-            assert_eq!((action, &out), (PASS, &arrived));
+            assert_eq!((action, &out), (PASS, arrived));
             continue;
         }
         forwarded += 1;
-        if upward {
-            let range = packet_of(&view, &arrived).unwrap_or_else(|why| panic!("{why} {arrived:02x?}"));
+        if *way == Way::FromSubscribers {
+            let range = packet_of(&view, arrived).unwrap_or_else(|why| panic!("{why} {arrived:02x?}"));
             assert_eq!(out[14..], aged(&arrived[range]), "{arrived:02x?}");
         } else {
             let length = link::framing::ip_length(

@@ -6,9 +6,7 @@ use rxlane_xdp::forward_layout::{
 };
 use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
 use rxlane_xdp::object;
-use rxlane_xdp::subscribers_layout::{
-    Control, OwnerValue, Port, Prefix4, Prefix6, SessionLine, SubscriberCounts,
-};
+use rxlane_xdp::subscribers_layout::{Control, OwnerValue, Port, Prefix6, SessionLine, SubscriberCounts};
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
@@ -154,17 +152,24 @@ fn structures_of_a_concentrator_are_laid_out_alike() {
     let session =
         structure!(SessionLine { state, vlans, station, identifier, counts, buckets, dropped, spare });
     let owner = structure!(OwnerValue { place, generation });
-    let prefix4 = structure!(Prefix4 { address, length });
     let prefix6 = structure!(Prefix6 { address, length });
     let port = structure!(Port { station, is_virtual, spare, interface });
-    let control =
-        structure!(Control { heartbeat_ns, lengths4, lengths6, interface, longest, lines, uplinks });
+    let control = structure!(Control {
+        heartbeat_ns,
+        lengths4,
+        lengths6,
+        seed,
+        mask,
+        interface,
+        longest,
+        lines,
+        uplinks
+    });
     let counts = structure!(SubscriberCounts { frames, bytes, limited, passed });
     let found = structures(object::SUBSCRIBERS);
     for (name, expected) in [
         ("session", &session),
         ("owner", &owner),
-        ("prefix4", &prefix4),
         ("prefix6", &prefix6),
         ("port", &port),
         ("control", &control),
