@@ -129,6 +129,29 @@ fn packets_go_through_xdp_both_ways_and_what_it_leaves_goes_the_other_way() {
     }
 }
 
+/// A veth pair loses what XDP sends to an end that does not poll, and so the kernel runs the programs.
+#[test]
+fn without_drivers_that_send_the_mode_is_generic_and_said() {
+    let Some((line, world)) = beyond() else { return };
+    set(&line.near, WAN, &["gro", "off"]);
+    set(&world, UPLINK, &["gro", "off"]);
+    let serving = line.serve(&XDP);
+    serving.hear("XDP runs in generic mode", 1);
+    serving.hear("`ethtool -K NAME gro on`", 1);
+    let _client = line.connect("alice", &["--default-route"]);
+    wait_until("the host answers", || pings(&world, &[], HOST));
+    let before = line.concentrator();
+    assert_eq!(before["xdp"]["mode"], "generic");
+    for _ in 0..3 {
+        line.ping(&world, HOST, 1492);
+    }
+    Stream::between(&line.near, &world, WORLD).carry(1 << 18);
+    for way in ["received", "sent"] {
+        let path = format!("/xdp/{way}/packets");
+        assert!(counted(&line, &path) > number(&before, &path) + 9, "{way}");
+    }
+}
+
 #[test]
 fn a_rate_is_held() {
     let Some((line, world)) = beyond() else { return };
