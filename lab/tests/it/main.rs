@@ -23,6 +23,7 @@ mod pppoe;
 mod receive;
 mod sizes;
 mod steer;
+mod subscribers;
 mod unit;
 
 use anyhow::{Context, Result};

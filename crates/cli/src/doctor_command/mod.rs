@@ -35,7 +35,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(
     override_usage = "rxlane doctor [INTERFACE] [OPTIONS]",
-    after_help = "Examples:\n  \
+    after_help = "Exit codes: 0 nothing that limits was found, 1 something was, a capture is damaged, or a setting is refused, 2 wrong usage or input, 3 it requires \
+    root or another kernel.\n\n\
+    Examples:\n  \
     rxlane doctor\n  \
     rxlane doctor enp1s0 --sample --seconds 10\n  \
     rxlane doctor --trace --seconds 10\n  \

@@ -73,7 +73,7 @@ fn fact_text(fact: &Fact, name: &str) -> String {
         What::AttachedByKernel => {
             "the kernel runs the program on finished socket buffers; the driver is left alone, nothing is lost".to_owned()
         }
-        What::Attaching(driver, effect) => format!("{driver} {effect}; detaching does so again"),
+        What::Attaching(driver, effect) => format!("{driver} {effect}; taking the program off does the same"),
         What::AttachingUnknown(driver) => {
             let driver = driver_name(driver, "this driver");
             format!("whether {driver} resets the NIC, and loses frames by it, is unknown")

@@ -1,5 +1,5 @@
 //! What a packet of a subscriber costs with the data path `batch` and with `xdp`: `cargo run --release -p rxlane-concentrator --example
-//! xdp_cost [SESSIONS [ROUNDS]]`, as root.
+//! xdp_cost [SESSIONS [ROUNDS]]`, as root. With `rates [SESSIONS]`: how exactly each of them is held to a rate of its own.
 //!
 //! Two concentrators in namespaces of their own, with as many sessions each behind two tags, a line and an uplink of veth, which take
 //! turns. Packets of an interface are received by a thread of the kernel (`threaded` of its NAPI), which runs the program and sends what
@@ -11,7 +11,7 @@
 use kernel::netlink::link_by_name;
 use kernel::socket::Transmit;
 use pppoe::concentrator::BitRates;
-use rxlane_concentrator::subscribers::{Config, Limits, Registry, Session, Subscribers};
+use rxlane_concentrator::subscribers::{Config, Limits, Number, Registry, Session, Subscribers};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs::{self, File};
@@ -33,14 +33,13 @@ const BURST: usize = 64;
 /// After that they are taken for lost.
 const LATE: Duration = Duration::from_millis(20);
 
-fn session(number: u32) -> Outcome<Session> {
+fn session(number: u32, rates: BitRates) -> Outcome<Session> {
     let tag = |tpid, vid: u32| Tag { tpid, tci: Tci::new(0, false, vid as u16) };
     let outer = tag(EtherType::SERVICE_VLAN, 100 + number / 4000);
     let vlans = Vlans::of([outer, tag(EtherType::VLAN, 1 + number % 4000)]).ok_or("tags")?;
     let [_, a, b, c] = number.to_be_bytes();
     let peer = MacAddress([2, 0, 1, a, b, c]);
     let id = (number % 65_000) as u16 + 1;
-    let rates = BitRates::default();
     Ok(Session { vlans, peer, id, mtu: 1492, mss_clamp: true, identifier: u64::from(number) + 1, rates })
 }
 
@@ -63,13 +62,14 @@ struct Side {
     /// Of the kernel and of the worker.
     threads: Vec<u32>,
     subscribers: Subscribers,
-    _registry: Registry,
+    registry: Registry,
+    numbers: Vec<Number>,
     frames: [Vec<Vec<u8>>; 2],
     _near: Namespace,
 }
 
 impl Side {
-    fn new(count: u32, is_xdp: bool) -> Outcome<Side> {
+    fn new(count: u32, is_xdp: bool, rates: BitRates) -> Outcome<Side> {
         let (near, lines, world) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         near.veth(&Veth { mtu: 1600, peer: Some(&lines), ..Veth::pair("near0", "far0") })?;
         near.veth(&Veth { mtu: 1600, peer: Some(&world), ..Veth::pair("up0", "out0") })?;
@@ -101,10 +101,11 @@ impl Side {
             Ok::<_, String>((subscribers, registry, mac("near0"), mac("up0")))
         })?;
         near.run("ip", &["route", "add", "10.64.0.0/15", "dev", "bras0"])?;
-        let mut frames = [Vec::new(), Vec::new()];
+        let (mut frames, mut numbers) = ([Vec::new(), Vec::new()], Vec::new());
         for number in 0..count {
-            let session = session(number)?;
+            let session = session(number, rates)?;
             let number_of = registry.insert(&session)?;
+            numbers.push(number_of);
             registry.add_address(number_of, address(number).into())?;
             let [from, to] = &mut frames;
             from.push(session_frame(&session, local, &datagram(address(number), SERVER, 1)?)?);
@@ -118,7 +119,7 @@ impl Side {
         }
         threaded(&lines, "far0")?;
         threaded(&world, "out0")?;
-        Ok(Side { lines, world, threads, subscribers, _registry: registry, frames, _near: near })
+        Ok(Side { lines, world, threads, subscribers, registry, numbers, frames, _near: near })
     }
 
     /// Nanoseconds a packet from the lines, or to them, and how many came through.
@@ -149,6 +150,54 @@ impl Side {
         let packets = received() - before.0;
         Ok(((time_of(&self.threads) - before.1) as f64 / packets.max(1) as f64, packets))
     }
+}
+
+/// Bits a second of each session; twice as many are sent.
+const RATE: u64 = 8_000;
+/// Until the first bucketful is used up, and how long is measured then.
+const FILLED: Duration = Duration::from_secs(20);
+const MEASURED: Duration = Duration::from_secs(10);
+
+/// Sends twice the rate of each session, and prints which part of it passed.
+fn rates(count: u32, is_xdp: bool) -> Outcome<()> {
+    let side = Side::new(count, is_xdp, BitRates { upload: Some(RATE), download: None })?;
+    let mut transmit = side.lines.inside(|| Transmit::open("far0"))?;
+    let [frames, _] = &side.frames;
+    let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    let interval = Duration::from_secs(100 * 8) / (2 * RATE as u32);
+    let frames_of = |number: &Number| side.registry.usage(*number).map_or(0, |usage| usage.received.frames);
+    let passed = || -> Vec<u64> { side.numbers.iter().map(frames_of).collect() };
+    let begun = Instant::now();
+    let mut before = None;
+    for round in 0.. {
+        for some in frames.chunks(BURST) {
+            side.subscribers.tick();
+            transmit.send(some)?;
+        }
+        let elapsed = begun.elapsed();
+        if elapsed >= FILLED {
+            let (since, first) = before.get_or_insert_with(|| (Instant::now(), passed()));
+            let seconds = since.elapsed().as_secs_f64();
+            if seconds >= MEASURED.as_secs_f64() {
+                let now = passed();
+                let parts = now
+                    .iter()
+                    .zip(first.iter())
+                    .map(|(now, then)| (now - then) as f64 * 100.0 * 8.0 / seconds / RATE as f64);
+                let parts: Vec<f64> = parts.collect();
+                let near = parts.iter().filter(|part| (**part - 1.0).abs() <= 0.03).count();
+                let path = if is_xdp { "xdp" } else { "batch" };
+                let sent = f64::from(round) / elapsed.as_secs_f64() * 800.0 / RATE as f64;
+                println!(
+                    "{path}: {count} sessions, {sent:.2} times the rate sent; passed {}, {near} within 3 %",
+                    spread(parts, 3)
+                );
+                return Ok(());
+            }
+        }
+        std::thread::sleep((interval * (round + 1)).saturating_sub(elapsed));
+    }
+    Ok(())
 }
 
 fn session_frame(session: &Session, local: MacAddress, packet: &[u8]) -> Outcome<Vec<u8>> {
@@ -207,14 +256,19 @@ fn spread(mut values: Vec<f64>, digits: usize) -> String {
 }
 
 fn main() -> Outcome<()> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|word| word == "rates").is_some() {
+        let count = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
+        return rates(count, false).and_then(|()| rates(count, true));
+    }
     let mut number = |usual: u32| arguments.next().map_or(Ok(usual), |text| text.parse());
     let (sessions, rounds) = (number(10_000)?, number(21)?);
     if probe().is_err() {
         println!("network namespaces require root");
         return Ok(());
     }
-    let [batch, xdp] = [Side::new(sessions, false)?, Side::new(sessions, true)?];
+    let [batch, xdp] =
+        [Side::new(sessions, false, BitRates::default())?, Side::new(sessions, true, BitRates::default())?];
     for (is_up, name) in [(true, "from subscribers"), (false, "to subscribers")] {
         let (mut one, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let mut packets = [0, 0];

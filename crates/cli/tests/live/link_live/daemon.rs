@@ -74,7 +74,7 @@ fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
                 [Side::Near, Side::Far].map(|side| Daemon::up(&ends, side, link, &["--mtu", "1492"]));
             for (side, daemon) in [Side::Near, Side::Far].into_iter().zip(&daemons) {
                 assert!(daemon.said.starts_with("sub0 is up over wan0."), "{}", daemon.said);
-                assert!(daemon.said.contains("rxlane link down sub0\n"), "{}", daemon.said);
+                assert!(daemon.said.contains("rxlane link down sub0 --state-dir /"), "{}", daemon.said);
                 assert_eq!(ends.status(side)["pid"], daemon.pid);
                 // The leader of a session without a terminal (fields 6 and 7 behind the name, proc(5)).
                 let stat = fs::read_to_string(daemon.proc("stat")).expect("it is there");
