@@ -155,34 +155,33 @@ fn without_drivers_that_send_the_mode_is_generic_and_said() {
 #[test]
 fn a_rate_is_held() {
     let Some((line, world)) = beyond() else { return };
-    let _serving = line.serve(&[&XDP[..], &["--download", "20M"]].concat());
+    let _serving = line.serve(&[&XDP[..], &["--download", "4M"]].concat());
     let _client = line.connect("alice", &["--default-route"]);
     wait_until("the host answers", || pings(&world, &[], HOST));
     let sender = world.bound(|| UdpSocket::bind((WORLD, 0))).expect("a socket");
     let (over, is_over) = mpsc::channel::<()>();
     let sending = thread::spawn(move || {
-        // Some 8,000 packets a second, of which 2,500 may pass; until the other end of the channel is dropped, also by a panic.
+        // Some 8,000 packets a second, of which 500 may pass; until the other end of the channel is dropped, also by a panic.
         while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
             for _ in 0..8 {
                 let _ = sender.send_to(&[0; 972], (HOST, 9));
             }
         }
     });
-    // What the bucket held is used up.
-    thread::sleep(Duration::from_secs(2));
-    let [before, after] = [0, 4].map(|seconds| {
-        thread::sleep(Duration::from_secs(seconds));
-        line.concentrator()
+    let enough =
+        [("/xdp/sent/over_rate", 1000), ("/sessions/0/sent_dropped", 1000), ("/xdp/sent/packets", 1500)];
+    wait_until("some packets pass, and those above the rate do not", || {
+        let now = line.concentrator();
+        enough.iter().all(|(path, least)| number(&now, path) > *least)
     });
+    let after = line.concentrator();
     drop(over);
     sending.join().expect("no panic");
-    let difference = |path: &str| (number(&after, path) - number(&before, path)) as f64;
-    let seconds = after["uptime"].as_f64().expect("a number") - before["uptime"].as_f64().expect("a number");
-    let rate = difference("/sessions/0/sent_octets") * 8.0 / seconds;
-    assert!((rate / 20e6 - 1.0).abs() < 0.03, "{rate} bit/s");
-    assert!(difference("/xdp/sent/over_rate") > 1000.0, "{after:#}");
-    assert!(difference("/sessions/0/sent_dropped") > 1000.0, "{after:#}");
-    assert!(difference("/xdp/sent/packets") > 5000.0, "{after:#}");
+    // However long that took: no more than the rate, and what the bucket held at first. Whether it is no less a busy machine cannot say
+    // (`xdp_cost rates`).
+    let seconds = after["uptime"].as_f64().expect("a number") + 0.25;
+    let rate = number(&after, "/sessions/0/sent_octets") as f64 * 8.0 / seconds;
+    assert!(rate < 1.03 * 4e6, "{rate} bit/s");
 }
 
 #[test]
