@@ -161,6 +161,14 @@ macro_rules! interface_in {
 }
 
 impl Setting {
+    /// The one that has a NIC leave VLAN tags in frames, where it takes them off.
+    pub fn that_keeps_tags(name: &str, tree: &Tree) -> Option<Setting> {
+        let _: InterfaceName = name.parse().ok()?;
+        let setting: Setting = format!("ethtool -K {} rxvlan off", quoted(name)).parse().ok()?;
+        let present = setting.read(tree).ok()?;
+        (!present.in_effect).then_some(setting)
+    }
+
     /// The interface whose setting it is; `None` for an interrupt or a sysctl.
     pub fn interface(&self) -> Option<&InterfaceName> {
         interface_in!(self)

@@ -53,15 +53,8 @@ pub enum Error {
 
 /// Why frames cannot be sent out of a port from XDP, and what helps.
 fn no_target(interface: &str, is_veth: bool) -> String {
-    if is_veth {
-        return format!(
-            "{interface} loses what XDP sends out of it, since the other end of this veth pair does not poll: `ethtool -K NAME gro on` \
-             there, in its network namespace"
-        );
-    }
-    format!(
-        "the driver of {interface} does not send what XDP redirects to it: --generic has the kernel do so, slower"
-    )
+    let more = if is_veth { "" } else { ": --generic has the kernel do so, slower" };
+    xdp::no_redirect_target(interface, is_veth) + more
 }
 
 fn hint(refusal: &Refusal) -> &'static str {

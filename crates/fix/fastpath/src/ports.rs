@@ -25,7 +25,7 @@ pub struct Port {
 impl Port {
     /// Whether frames that are redirected to it are sent, as far as the kernel says (Linux 6.3); with a program on it.
     pub fn is_target(&self) -> bool {
-        netlink::xdp_features(&self.name).is_none_or(|features| features.is_redirect_target())
+        xdp::is_redirect_target(&self.name)
     }
 }
 

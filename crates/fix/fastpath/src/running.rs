@@ -8,7 +8,7 @@ use crate::overlay::overlays;
 use crate::ports::{DOWNLOAD, Port, Ports, UPLOAD};
 use crate::status::{Identity, Status, flows};
 use crate::topology::Topology;
-use host::setting::{InterfaceName, Setting, Tree};
+use host::setting::{Setting, Tree};
 use kernel::netlink::netfilter::conntrack::{ConnectionEvents, Keep};
 use kernel::netlink::{Change, Events, Link, PolicyEvents, link_by_name};
 use kernel::sysctl;
@@ -121,7 +121,7 @@ pub fn check(request: &Request, state: &StateDir) -> Result<Checked, Error> {
     let hiding = ports
         .iter()
         .filter(|(port, _)| topology.has_tags_on(port.interface))
-        .filter_map(|(port, _)| hides_tags(&port.name))
+        .filter_map(|(port, _)| Setting::that_keeps_tags(&port.name, &Tree::live()))
         .collect();
     let mut found = Ports::new(ports.iter().map(|(port, _)| port.clone()).collect(), (false, false));
     found.find_lines(&topology);
@@ -135,14 +135,6 @@ fn answers(instances: &Instances) -> bool {
     use ControlError::{Refused, Silent, Stopped};
     let answer: Result<Value, ControlError> = instances.ask(NAME, "status");
     matches!(answer, Ok(_) | Err(Refused { .. } | Silent { .. } | Stopped { .. }))
-}
-
-/// The setting that leaves tags in frames, where the NIC takes them off.
-fn hides_tags(name: &str) -> Option<Setting> {
-    let setting: Setting = format!("ethtool -K {} rxvlan off", host::setting::quoted(name)).parse().ok()?;
-    let _: InterfaceName = name.parse().ok()?;
-    let present = setting.read(&Tree::live()).ok()?;
-    (!present.in_effect).then_some(setting)
 }
 
 fn port(name: &str) -> Result<Port, Error> {

@@ -50,7 +50,7 @@ impl Journald {
     ///
     /// # Errors
     ///
-    /// The journal takes nothing at the moment, or has gone.
+    /// The journal takes nothing at the moment, or does not run any more.
     pub fn send(&self, message: &str, priority: Priority, fields: &[(&str, String)]) -> io::Result<()> {
         let mut entry = Vec::new();
         add(&mut entry, "MESSAGE", message);

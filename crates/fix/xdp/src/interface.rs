@@ -37,6 +37,22 @@ impl fmt::Display for Mode {
     }
 }
 
+/// Whether frames that XDP redirects to an interface are sent, as far as the kernel says (Linux 6.3); with a program on it.
+pub fn is_redirect_target(name: &str) -> bool {
+    netlink::xdp_features(name).is_none_or(|features| features.is_redirect_target())
+}
+
+/// Why they are not, and on a veth pair what helps.
+pub fn no_redirect_target(name: &str, is_veth: bool) -> String {
+    match is_veth {
+        true => format!(
+            "{name} loses what XDP sends out of it, since the other end of this veth pair does not poll: `ethtool -K NAME gro on` \
+             there, in its network namespace"
+        ),
+        false => format!("the driver of {name} does not send what XDP redirects to it"),
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
     pub is_ethernet: bool,

@@ -73,7 +73,9 @@ pub use dead::{Dead, Stale, away, clear_dead, dead, is_attached_from};
 pub use error::Error;
 pub use family::Family;
 pub use features::{Kernel, kernel};
-pub use interface::{AttachedBy, Described, Interface, Mode, Program};
+pub use interface::{
+    AttachedBy, Described, Interface, Mode, Program, is_redirect_target, no_redirect_target,
+};
 pub use steering::{Detached, LONGEST_QUEUE, Plan, Steering};
 
 /// Steering programs on an interface. They stay when this is dropped and when the process ends.

@@ -29,7 +29,7 @@ impl Replacement {
     /// Begins to replace the file at `path`, or the one that a symbolic link there leads to. The new file has the permissions
     /// of the old one, or `mode` where there is none. Errors: the folder cannot be written to; what stands there is no regular file.
     pub fn create(path: &Path, mode: u32) -> io::Result<Replacement> {
-        let (replacement, old) = Replacement::beside(path, mode)?;
+        let (replacement, old) = Replacement::temporary(path, mode)?;
         if let Some(old) = old {
             replacement.file.set_permissions(old.permissions())?;
         }
@@ -38,11 +38,11 @@ impl Replacement {
 
     /// The same, of a file that its owner alone may read, whoever could read the old one. Errors: as of [`create`](Replacement::create).
     pub fn create_private(path: &Path) -> io::Result<Replacement> {
-        Replacement::beside(path, 0o600).map(|(replacement, _)| replacement)
+        Replacement::temporary(path, 0o600).map(|(replacement, _)| replacement)
     }
 
     /// With the old file, where there is one.
-    fn beside(path: &Path, mode: u32) -> io::Result<(Replacement, Option<Metadata>)> {
+    fn temporary(path: &Path, mode: u32) -> io::Result<(Replacement, Option<Metadata>)> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let old = fs::metadata(&path).ok();

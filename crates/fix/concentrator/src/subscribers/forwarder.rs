@@ -9,7 +9,7 @@
 //! * They are off the interfaces when this is detached, and with the process.
 
 use super::index::Index;
-use super::obstacles::{Obstacle, hidden_tags, is_target, present, shapers};
+use super::obstacles::{Obstacle, hidden_tags, present, shapers};
 use crate::error::Error;
 use kernel::netlink::{self, Link};
 use link::running::find_parent;
@@ -302,7 +302,9 @@ impl Forwarder {
 
     /// An interface that does not send what XDP hands to it.
     fn lost(&self) -> Option<&Place> {
-        std::iter::once(&self.lines).chain(&self.uplinks).find(|place| !is_target(place))
+        std::iter::once(&self.lines)
+            .chain(&self.uplinks)
+            .find(|place| !xdp::is_redirect_target(&place.interface.name))
     }
 
     /// Looks at interfaces and rules, and forwards or not.
@@ -348,14 +350,6 @@ fn place(name: &str) -> Result<Place, Error> {
     Ok(Place { interface, station: link.mac.unwrap_or_default(), is_virtual })
 }
 
-/// Why frames cannot be sent out of an interface from XDP, and what helps.
 fn no_target(place: &Place) -> String {
-    let name = &place.interface.name;
-    if place.is_virtual {
-        return format!(
-            "{name} loses what XDP sends out of it, since the other end of this veth pair does not poll: `ethtool -K NAME gro on` \
-             there, in its network namespace"
-        );
-    }
-    format!("the driver of {name} does not send what XDP redirects to it")
+    xdp::no_redirect_target(&place.interface.name, place.is_virtual)
 }

@@ -8,7 +8,6 @@ use kernel::netlink::netfilter::nftables::{self, Chain};
 use kernel::netlink::{self, Qdisc, Refusal};
 use kernel::sysctl;
 use std::fs;
-use xdp::subscribers::Place;
 
 /// Why not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,13 +103,9 @@ fn tables() -> Option<Obstacle> {
     )
 }
 
-/// An interface whose NIC takes tags off; asked for once, since nobody but a person changes it.
+/// An interface whose NIC takes tags off; looked at once, since nobody but a person changes it.
 pub(super) fn hidden_tags(names: &[&str]) -> Option<Obstacle> {
-    let hides = |name: &&&str| {
-        let setting: Option<Setting> = format!("ethtool -K {} rxvlan off", quoted(name)).parse().ok();
-        setting.is_some_and(|setting| setting.read(&Tree::live()).is_ok_and(|present| !present.in_effect))
-    };
-    let interface = names.iter().find(hides)?;
+    let interface = names.iter().find(|name| Setting::that_keeps_tags(name, &Tree::live()).is_some())?;
     Some(Obstacle::HiddenTags { interface: (*interface).to_owned() })
 }
 
@@ -123,11 +118,6 @@ pub(super) fn shapers(interfaces: &[(u32, &str)]) -> Vec<(String, String)> {
     let mut shapers: Vec<_> = netlink::qdiscs().unwrap_or_default().into_iter().filter_map(of).collect();
     shapers.dedup();
     shapers
-}
-
-/// Whether frames that XDP sends out of an interface leave it, as far as the kernel says (Linux 6.3).
-pub(super) fn is_target(place: &Place) -> bool {
-    netlink::xdp_features(&place.interface.name).is_none_or(|features| features.is_redirect_target())
 }
 
 #[cfg(test)]

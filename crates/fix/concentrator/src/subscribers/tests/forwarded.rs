@@ -1,4 +1,4 @@
-//! What programs in XDP make of frames, beside what the workers' own parser does.
+//! What programs in XDP make of frames, compared with the workers' own parser.
 
 use super::*;
 use kernel::netlink::link_by_name;
