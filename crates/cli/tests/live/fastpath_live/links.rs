@@ -78,21 +78,22 @@ fn a_port_that_has_another_name_or_namespace_keeps_its_note() {
     if require("tun", crate::machine::tun()).is_none() {
         return;
     }
-    let away = Namespace::new().expect("a namespace");
-    for (to, sign) in [
-        (["name", "wan9"], "is now called wan9; this restores it: ethtool -K wan9 rxvlan on"),
-        (["netns", away.name()], "is in another network namespace; this restores it there"),
+    for (change, sign) in [
+        ("name", "is now called wan9; this restores it: ethtool -K wan9 rxvlan on"),
+        ("netns", "is in another network namespace; this restores it there"),
     ] {
         let Some(router) = Router::with_line(1516) else { return };
+        let away = Namespace::new().expect("a namespace");
+        let to = if change == "name" { "wan9" } else { away.name() };
         let _line = link(&router, &router.router, WAN, "q:5", "10.9.0.1/24");
         let up = router.up_on(&[LAN, "sub0"], &["--disable-rxvlan"]);
         router.ip(&["link", "set", WAN, "down"]);
-        router.ip(&["link", "set", WAN, to[0], to[1]]);
+        router.ip(&["link", "set", WAN, change, to]);
         router.refused(&["down"]).is(&sign, 1, sign);
         up.ended().is(&sign, 1, sign);
         router.refused(&["down"]).is(&sign, 1, sign);
-        match to {
-            ["name", other] => router.ip(&["link", "set", other, "name", WAN]),
+        match change {
+            "name" => router.ip(&["link", "set", to, "name", WAN]),
             _ => ip(&away, &["link", "set", WAN, "netns", router.router.name()]),
         };
         router.refused(&["down"]).is(&sign, 1, "there is no fast path");
