@@ -1,7 +1,7 @@
 //! The data path of a concentrator in XDP, on stock kernels and drivers.
 
 use crate::steer::rxlane;
-use crate::{newer, older};
+use crate::{newer, older, oldest};
 use rxlane_lab::Guest;
 use serde_json::Value;
 
@@ -30,5 +30,16 @@ fn the_programs_run_on_stock_kernels() {
         println!("{status:#}");
         assert!(status.to_string().contains("\"mode\":\"native\""), "{status}");
         guest.sh(&format!("{rxlane} pppoe disconnect --concentrator lan")).expect("its end");
+    }
+}
+
+#[test]
+#[ignore = "make nightly"]
+fn an_older_kernel_is_refused_with_the_one_that_it_takes() {
+    let (Some(rxlane), Some(guest)) = (rxlane(), oldest()) else { return };
+    let fastpath = guest.run(&[&rxlane, "fastpath", "up", "wan", "lan"]).expect("it runs");
+    for (status, said) in [serve(&guest, &rxlane), (fastpath.status, fastpath.errors())] {
+        assert_eq!(status, 3, "{said}");
+        assert!(said.contains("forwarding in XDP takes Linux 5.12 or newer"), "{said}");
     }
 }

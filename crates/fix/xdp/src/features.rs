@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use crate::error::Error;
 use kernel::bpf::{self, Instruction, Map, map_type};
 
 /// What the running kernel can do. `None`: the process may not try.
@@ -14,6 +15,9 @@ pub struct Kernel {
     pub btf: bool,
     /// `BPF_MAP_TYPE_CPUMAP` whose entries take a program of their own (5.9); steering needs it.
     pub cpumap_programs: Option<bool>,
+    /// Programs may change a shared word and have the value before (`BPF_FETCH`, `BPF_CMPXCHG`, 5.12); what forwards needs
+    /// it.
+    pub atomics: Option<bool>,
     /// XDP programs may say that they take frames of several buffers (5.18); needed for MTUs above one page in native
     /// mode.
     pub frags: Option<bool>,
@@ -29,6 +33,7 @@ pub fn kernel() -> Kernel {
         bpf: !is(&map, libc::ENOSYS),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         cpumap_programs: cpumap_programs(),
+        atomics: atomics(),
         frags: works(&bpf::load_xdp(&PASS, bpf::XDP_HAS_FRAGS, bpf::ATTACH_XDP)),
         percpu_lookup: map.ok().and_then(|map| percpu_lookup(&map)),
     }
@@ -68,6 +73,34 @@ fn cpumap_programs() -> Option<bool> {
     let map = Map::create(map_type::CPUMAP, 8, 1, "rxlane_probe");
     let program = bpf::load_xdp(&PASS, 0, bpf::ATTACH_CPUMAP);
     Some(works(&map)? && works(&program)?)
+}
+
+/// Whether a program that exchanges a word of its stack passes the verifier.
+fn atomics() -> Option<bool> {
+    /// `BPF_XCHG`, in the place of the immediate value.
+    const EXCHANGE: i32 = 0xe1;
+    let code = [
+        set(0, 2),
+        // *(u64 *)(r10 - 8) = 0
+        Instruction::new(0x7a, 10, 0, -8, 0),
+        // r0 and *(u64 *)(r10 - 8) change places (BPF_STX | BPF_ATOMIC | BPF_DW)
+        Instruction::new(0xdb, 10, 0, -8, EXCHANGE),
+        set(0, 2),
+        EXIT,
+    ];
+    works(&bpf::load_xdp(&code, 0, 0))
+}
+
+/// Fails where the kernel is one that cannot have programs that forward.
+pub(crate) fn forwarding_is_possible() -> Result<(), Error> {
+    if atomics() == Some(false) {
+        return Err(Error::Lacks(format!(
+            "forwarding in XDP takes Linux 5.12 or newer, whose BPF programs can change a shared word and have the value \
+             before (BPF_FETCH); this is {}",
+            rustix::system::uname().release().to_string_lossy()
+        )));
+    }
+    Ok(())
 }
 
 /// Whether a program that calls `bpf_map_lookup_percpu_elem` passes the verifier.
@@ -111,6 +144,7 @@ mod tests {
         assert!(kernel.frags.is_some() && kernel.percpu_lookup.is_some(), "{kernel:?}");
         // Each came later than the one before.
         assert!(kernel.percpu_lookup != Some(true) || kernel.frags == Some(true), "{kernel:?}");
-        assert!(kernel.frags != Some(true) || kernel.cpumap_programs == Some(true), "{kernel:?}");
+        assert!(kernel.frags != Some(true) || kernel.atomics == Some(true), "{kernel:?}");
+        assert!(kernel.atomics != Some(true) || kernel.cpumap_programs == Some(true), "{kernel:?}");
     }
 }

@@ -16,6 +16,7 @@ mod owners;
 pub use owners::Owners;
 
 use crate::error::Error;
+use crate::features::forwarding_is_possible;
 use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
 use crate::load::{load_program, map_error, not_loaded, now_ns, take};
@@ -105,6 +106,7 @@ impl Programs {
     /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
     pub fn load(sessions: u32, prefixes: u32, places: u32) -> Result<(Programs, Owners), Error> {
         bpf_can_be_used()?;
+        forwarding_is_possible()?;
         let mut loader = EbpfLoader::new();
         // The programs do not read the kernel's types.
         loader.btf(None);

@@ -12,6 +12,7 @@ use kernel::bpf;
 
 use crate::dead::moved;
 use crate::error::Error;
+use crate::features::forwarding_is_possible;
 use crate::forward::{Flow, Key, NextHop, Used};
 use crate::forward_layout::{
     Alive, FlowValue, ForwardCounts, KEY_IPV4_LENGTH, KEY_LENGTH, LIMITS, Limit, NextHopValue, NextHops,
@@ -91,6 +92,7 @@ impl Forwarding {
     /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
     pub fn load(flows: u32, next_hops: u32) -> Result<Forwarding, Error> {
         bpf_can_be_used()?;
+        forwarding_is_possible()?;
         let mut loader = EbpfLoader::new();
         // The program does not read the kernel's types.
         loader.btf(None);
