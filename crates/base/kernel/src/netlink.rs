@@ -39,8 +39,8 @@ pub use address::{
 pub use events::{Change, Events};
 pub use generic::Generic;
 pub use link::{
-    BridgePort, Link, VlanDevice, configure, disable_own_ipv6, link_by_index, link_by_name, links, rename,
-    set_down, set_up,
+    BridgePort, Link, VlanDevice, configure, disable_own_ipv6, link_by_index, link_by_name, links,
+    remove_link, rename, set_down, set_up,
 };
 pub use lookup::{Found, Lookup, Routes};
 pub use message::{Attributes, Message, until_zero};

@@ -1,6 +1,6 @@
 //! TUN and TAP devices of this process (tuntap.txt of the kernel's documentation).
 //!
-//! It is not persistent: it goes with the last descriptor of this process, however that ends.
+//! One goes with the last descriptor of this process, however that ends, unless it is persistent ([`Tun::set_persistent`]).
 
 mod sys;
 
@@ -131,6 +131,11 @@ impl Tun {
     /// Another descriptor of the device, which lives as long as any. Error: there are no more descriptors.
     pub fn try_clone(&self) -> io::Result<Tun> {
         Ok(Tun { device: self.device.try_clone()?, name: self.name.clone(), form: self.form })
+    }
+
+    /// Whether it stays, without a carrier and with its addresses and routes, when the last descriptor is closed.
+    pub fn set_persistent(&self, is_persistent: bool) -> io::Result<()> {
+        sys::set_persistent(self.device.as_fd(), is_persistent)
     }
 
     /// Turns the carrier on or off. Error: a kernel before 5.0.

@@ -10,7 +10,7 @@ use steer::error::Error;
 use steer::facts::{Fact, MtuFits, Tagged, What, list};
 use steer::recommend::{Answer, BusiestCpu, Prediction, Reason};
 use steer::ways::{Spread, Way};
-use xdp::{AttachedBy, Family, Program};
+use xdp::{AttachedBy, Program};
 
 /// Gives facts and recommendation of a check their sentences.
 pub fn complete(check: &mut Check) {
@@ -193,10 +193,8 @@ fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -
 }
 
 fn other_program(program: &Program, name: &str) -> String {
-    let remedy = match (program.attached_name(Family::Envelope), program.attached_by) {
-        (Some(envelope), _) => {
-            format!("; `rxlane envelope down {quoted_envelope}` ends it", quoted_envelope = quoted(envelope))
-        }
+    let remedy = match (&program.attached_as, program.attached_by) {
+        (Some((family, attached)), _) => format!("; `{}` ends it", family.end_command(attached)),
         _ if program.name.as_deref() == Some("fastpath") => {
             return "a fast path is up here (`rxlane fastpath status`): `rxlane fastpath down` ends it"
                 .to_owned();

@@ -48,6 +48,7 @@ pub use slots::Usage;
 pub use view::View;
 
 pub(crate) use forwarder::{BEAT, Standing};
+pub(crate) use slots::Key;
 
 use forwarder::Shared;
 use kernel::netlink::{self, Address, Events, Link};
@@ -155,12 +156,25 @@ impl Subscribers {
     ///
     /// [`Unforwarded`]: the workers move all of them until it can be done.
     pub fn forward(&self) -> Result<Option<Started>, Unforwarded> {
-        self.forwarder.as_ref().map(Shared::attach).transpose()
+        let started = self.forwarder.as_ref().map(Shared::attach).transpose()?;
+        self.outlive();
+        Ok(started)
     }
 
-    /// What happened to the programs. To be called four times a second where there are any: they wait for this process for two seconds.
+    /// What happened to the programs. To be called four times a second where there are any: they wait for this process for ten seconds.
     pub fn tick(&self) -> Option<Forwarding> {
-        self.forwarder.as_ref()?.tick()
+        let happened = self.forwarder.as_ref()?.tick()?;
+        self.outlive();
+        Some(happened)
+    }
+
+    /// Where programs forward, the interface stays when this process is killed: they ask for the routes that lead to it. Their pins say
+    /// to the next process which it is.
+    fn outlive(&self) {
+        if self.forwarder.as_ref().is_some_and(Shared::is_attached) {
+            // Without it, packets wait for the next process.
+            let _ = self.interface.set_persistent(true);
+        }
     }
 
     /// Whether programs forward packets, or are to.
@@ -359,7 +373,10 @@ impl Subscribers {
 
     /// Takes the programs off, where there are any.
     fn detach(&mut self) {
-        self.forwarder.take().iter().for_each(Shared::detach);
+        if let Some(forwarder) = self.forwarder.take() {
+            let _ = self.interface.set_persistent(false);
+            forwarder.detach();
+        }
     }
 
     /// Ends it: the interface is removed when this returns.

@@ -58,14 +58,15 @@ pub fn nowhere(family: Family, name: &str, records: &Records) -> Error {
     let had = match family {
         Family::Steer => "was steered",
         Family::Envelope => "had an envelope",
+        Family::Pppoe => "was one of a concentrator",
     };
     let is_planned =
         || family == Family::Steer && matches!(records.planned(&instance(namespace, name)), Ok(Some(_)));
     let is_away = xdp::away(family, name, namespace).is_some();
     if !is_away && dead(family, name).is_ok_and(|dead| !dead.is_empty()) {
         return Error::No(format!(
-            "{name} was removed while it {had}: `rxlane {family} down {quoted_name}` clears what is left of that",
-            quoted_name = quoted(name)
+            "{name} was removed while it {had}: `{}` clears what is left of that",
+            family.end_command(name)
         ));
     }
     if !is_away && !is_planned() {

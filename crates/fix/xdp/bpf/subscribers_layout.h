@@ -12,7 +12,7 @@
 /* Places of the index of IPv4 that are looked at for a prefix. */
 #define PROBES_MOST 32
 /* A daemon that has not been heard of for longer is taken for dead. */
-#define SUBSCRIBERS_HEARTBEAT_MOST_NS 2000000000ULL
+#define SUBSCRIBERS_HEARTBEAT_MOST_NS 10000000000ULL
 
 /* Why a frame was left to the daemon and the kernel. */
 enum pass {

@@ -1,6 +1,5 @@
 //! What can stand in the way of steering or an envelope, each with the way out.
 
-use format::quoted;
 use std::io;
 use std::path::PathBuf;
 
@@ -25,8 +24,8 @@ pub enum Error {
     )]
     Locked { interface: String },
     #[error(
-        "{interface} {}: `rxlane {family} status {quoted_interface}` shows it, `rxlane {family} down {quoted_interface}` ends it",
-        family.present(attached), quoted_interface = quoted(.interface))]
+        "{interface} {}: `{}` shows it, `{}` ends it",
+        family.present(attached), family.status_command(interface), family.end_command(interface))]
     Attached {
         family: Family,
         interface: String,
@@ -57,7 +56,7 @@ pub enum Error {
     OtherVersion { interface: String, found: u32, known: u32, folder: PathBuf },
     /// What is pinned is no complete attachment, and not only the beginning of one.
     #[error(
-        "the pins of {interface} are damaged ({problem}): `rxlane {family} down {quoted_interface}` removes them", quoted_interface = quoted(.interface))]
+        "the pins of {interface} are damaged ({problem}): `{}` removes them", family.end_command(interface))]
     Damaged { family: Family, interface: String, problem: String },
     /// The program is off the interface, but something could not be removed.
     #[error("the program of `rxlane {family}` is off {interface}, but {} could not be removed: {source}", what.display())]

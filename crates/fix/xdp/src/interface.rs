@@ -108,7 +108,7 @@ impl Interface {
         };
         let mut program = foreign::describe(xdp.any, mode);
         // What the process may not see of the pins it does not know to be ours.
-        program.attached_as = [Family::Steer, Family::Envelope].into_iter().find_map(|family| {
+        program.attached_as = Family::ALL.into_iter().find_map(|family| {
             let (folder, _) = pins::attached_with(family, &xdp).ok().flatten()?;
             Some((family, folder.interface))
         });
@@ -201,16 +201,10 @@ impl Program {
     /// How to get rid of it.
     pub(crate) fn way_out(&self, interface: &str) -> String {
         if let Some((family, attached)) = &self.attached_as {
-            return format!(
-                "`rxlane {family} down {quoted_attached}` ends it",
-                quoted_attached = quoted(attached)
-            );
+            return format!("`{}` ends it", family.end_command(attached));
         }
         match (self.name.as_deref(), self.attached_by) {
             (Some("fastpath"), _) => "`rxlane fastpath down` ends it".to_owned(),
-            (Some("from_lines" | "from_uplink"), _) => {
-                "`rxlane pppoe serve --datapath xdp` holds it, and `rxlane pppoe disconnect --concentrator IFACE` ends that".to_owned()
-            }
             (Some("xdp_dispatcher"), _) => format!(
                 "`xdp-loader unload {quoted_interface} --all` takes it off",
                 quoted_interface = quoted(interface)

@@ -1,5 +1,6 @@
-//! Folders of pins: `/sys/fs/bpf/rxlane/steer/NAMESPACE/INTERFACE/{link,steer,arrive,BUCKETS,…}`, and of envelopes
-//! `/sys/fs/bpf/rxlane/envelope/NAMESPACE/INTERFACE/{link,envelope,ENVELOPE,…}`.
+//! Folders of pins: `/sys/fs/bpf/rxlane/steer/NAMESPACE/INTERFACE/{link,steer,arrive,BUCKETS,…}`, of envelopes
+//! `/sys/fs/bpf/rxlane/envelope/NAMESPACE/INTERFACE/{link,envelope,ENVELOPE,…}`, and of concentrators
+//! `/sys/fs/bpf/rxlane/pppoe/NAMESPACE/INTERFACE/{link,SESSIONS,CONTROL}`.
 //!
 //! NAMESPACE is the inode of the network namespace, INTERFACE the name at the time of attaching. bpffs keeps names with
 //! dots for itself (`bpf_lookup` in `kernel/bpf/inode.c`), so the dots of `eth0.35` become colons, which no interface's
@@ -160,6 +161,16 @@ impl Locked {
             }
         }
         Ok(())
+    }
+
+    /// Pins an object under a name, in the place of another.
+    pub(crate) fn replace(&self, fd: BorrowedFd<'_>, name: &str) -> Result<(), Error> {
+        match unlinkat(&self.0.directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => self.0.pin(fd, name),
+            Err(error) => {
+                Err(refused(format!("remove the pin {}", self.0.path().join(name).display()), error.into()))
+            }
+        }
     }
 
     /// Whether there is no attachment in it: `false`, there is one of an interface that had this name once.

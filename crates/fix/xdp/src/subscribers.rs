@@ -4,7 +4,8 @@
 //! `bpf/subscribers.h` says what happens to a packet. The sessions are memory that the programs and the caller share
 //! ([`Programs::sessions`], as [`SessionLine`](crate::subscribers_layout::SessionLine)), and so is the index of IPv4 ([`Programs::index`]).
 //! [`Owners`] has which prefixes there are, and whose those of IPv6 are.
-//! Nothing is pinned: the programs are off the interfaces when [`Attached`] is dropped, or the process ends.
+//! The programs are off the interfaces when [`Attached`] is dropped. Where the process is killed, they forward on, until the next one
+//! takes their place ([`Left`]) or [`HEARTBEAT_MOST_NS`](crate::subscribers_layout::HEARTBEAT_MOST_NS) have passed.
 //!
 //! # Order of writing
 //!
@@ -12,13 +13,14 @@
 //! with another generation, or none, and its packets are left to the caller.
 
 mod owners;
+mod pinned;
 
 pub use owners::Owners;
+pub use pinned::Left;
 
 use crate::error::Error;
 use crate::features::forwarding_is_possible;
 use crate::interface::{Interface, Mode, namespace};
-use crate::link::create_link;
 use crate::load::{load_program, map_error, not_loaded, now_ns, take};
 use crate::object;
 use crate::permission::{bpf_can_be_used, refused};
@@ -29,6 +31,7 @@ use aya::maps::{DevMap, DevMapHash, Map, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use kernel::bpf::SharedWords;
+use pinned::{Pinned, clear_all_dead};
 use std::fmt;
 use std::io;
 use std::mem::offset_of;
@@ -76,6 +79,8 @@ pub struct Programs {
     sessions: Arc<SharedWords>,
     index: Arc<SharedWords>,
     control: Arc<SharedWords>,
+    /// The maps of sessions and control, to be pinned.
+    memory: [(OwnedFd, &'static str); 2],
     lines: DevMap<MapData>,
     uplinks: DevMapHash<MapData>,
     counts: PerCpuArray<MapData, [u8; size_of::<SubscriberCounts>()]>,
@@ -94,7 +99,7 @@ impl fmt::Debug for Programs {
 /// The programs are on their interfaces until this is dropped.
 #[derive(Debug)]
 pub struct Attached {
-    _links: Vec<OwnedFd>,
+    _programs: Vec<Pinned>,
 }
 
 impl Programs {
@@ -116,12 +121,15 @@ impl Programs {
         let mut ebpf = loader.load(object::SUBSCRIBERS).map_err(|error| not_loaded(FROM_LINES, error))?;
         let from_lines = load_program(FROM_LINES, &mut ebpf)?;
         let from_uplink = load_program(FROM_UPLINK, &mut ebpf)?;
-        let control = Arc::new(shared(&mut ebpf, map::CONTROL, CONTROL_WORDS)?);
+        let (control, control_map) = shared(&mut ebpf, map::CONTROL, CONTROL_WORDS)?;
+        let (words, session_map) = shared(&mut ebpf, map::SESSIONS, sessions as usize * SESSION_WORDS)?;
+        let control = Arc::new(control);
         let owners = Owners::new(take(&mut ebpf, FROM_LINES, map::OWNERS_IPV6)?, Arc::clone(&control));
         let programs = Programs {
-            sessions: Arc::new(shared(&mut ebpf, map::SESSIONS, sessions as usize * SESSION_WORDS)?),
-            index: Arc::new(shared(&mut ebpf, map::INDEX_IPV4, places as usize)?),
+            sessions: Arc::new(words),
+            index: Arc::new(shared(&mut ebpf, map::INDEX_IPV4, places as usize)?.0),
             control,
+            memory: [(session_map, map::SESSIONS), (control_map, map::CONTROL)],
             lines: take(&mut ebpf, FROM_LINES, map::LINES)?,
             uplinks: take(&mut ebpf, FROM_LINES, map::UPLINKS)?,
             counts: take(&mut ebpf, FROM_LINES, map::FORWARDED)?,
@@ -171,7 +179,8 @@ impl Programs {
         self.write(offset_of!(Control, uplinks), words.as_flattened());
     }
 
-    /// Puts the programs on interfaces of the calling thread's network namespace.
+    /// Puts the programs on interfaces of the calling thread's network namespace, in the place of those that a killed process has left
+    /// there.
     ///
     /// # Errors
     ///
@@ -181,7 +190,8 @@ impl Programs {
         self.set_lines(lines);
         self.set_uplinks(uplinks);
         self.set_targets(lines, uplinks)?;
-        let mut links = Vec::new();
+        clear_all_dead();
+        let mut programs = Vec::new();
         let all = std::iter::once((lines, &self.from_lines));
         for (place, program) in all.chain(uplinks.iter().map(|uplink| (uplink, &self.from_uplink))) {
             let interface = &place.interface;
@@ -189,10 +199,13 @@ impl Programs {
                 let problem = format!("{} is in another network namespace than this thread", interface.name);
                 return Err(Error::Plan(problem));
             }
-            interface.is_free()?;
-            links.push(create_link(interface, mode, program.as_fd())?);
+            let pinned = Pinned::put(interface, program.as_fd(), mode)?;
+            if programs.is_empty() {
+                self.memory.iter().try_for_each(|(map, name)| pinned.pin(map.as_fd(), name))?;
+            }
+            programs.push(pinned);
         }
-        Ok(Attached { _links: links })
+        Ok(Attached { _programs: programs })
     }
 
     /// Where frames may leave.
@@ -285,12 +298,14 @@ fn port(place: &Place) -> Port {
     Port::new(place.interface.index, place.station, place.is_virtual)
 }
 
-/// The memory of an array.
-fn shared(ebpf: &mut Ebpf, name: &'static str, words: usize) -> Result<SharedWords, Error> {
+/// The memory of an array, and the array.
+fn shared(ebpf: &mut Ebpf, name: &'static str, words: usize) -> Result<(SharedWords, OwnedFd), Error> {
     let problem = || format!("it has no array {name}");
     let Some(Map::Array(map)) = ebpf.take_map(name) else {
         return Err(Error::Object { program: FROM_LINES, problem: problem() });
     };
-    SharedWords::of(map.fd().as_fd(), words)
-        .map_err(|source| refused(format!("share the map {name}"), source))
+    let fd = map.fd().as_fd();
+    let words =
+        SharedWords::of(fd, words).map_err(|source| refused(format!("share the map {name}"), source))?;
+    Ok((words, fd.try_clone_to_owned().map_err(Error::system("copy a file descriptor"))?))
 }

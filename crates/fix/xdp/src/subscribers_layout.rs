@@ -90,8 +90,8 @@ pub const PASS_PLACES: usize = 32;
 pub const UPLINKS_MOST: usize = 8;
 /// Lengths of prefixes that are looked up, of each IP version: the longest ones.
 pub const LENGTHS_MOST: usize = 6;
-/// Nanoseconds since the last heartbeat after which the daemon is taken for dead.
-pub const HEARTBEAT_MOST_NS: u64 = 2_000_000_000;
+/// Nanoseconds since the last heartbeat after which the daemon is taken for dead: it is restarted in less.
+pub const HEARTBEAT_MOST_NS: u64 = 10_000_000_000;
 
 /// A value of [`map::SESSIONS`] as words of 64 bits.
 pub const SESSION_WORDS: usize = size_of::<SessionLine>() / 8;

@@ -23,6 +23,7 @@ enum Command {
     ProgGetFdById = 13,
     InfoByFd = 15,
     LinkCreate = 28,
+    LinkUpdate = 29,
     LinkGetFdById = 30,
     LinkGetNextId = 31,
     LinkDetach = 34,
@@ -130,6 +131,15 @@ struct LinkCreate {
     target: u32,
     attach_type: u32,
     flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkUpdate {
+    link: u32,
+    program: u32,
+    flags: u32,
+    expected: u32,
 }
 
 #[repr(C)]
@@ -407,6 +417,13 @@ pub fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::R
         LinkCreate { program: number(program), target: interface, attach_type: ATTACH_XDP, flags };
     // SAFETY: LinkCreate is what BPF_LINK_CREATE reads.
     unsafe { bpf_fd(Command::LinkCreate, &mut attributes) }
+}
+
+/// Puts another program in the place of that of a link, at once: every frame meets one of the two.
+pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attributes = LinkUpdate { link: number(link), program: number(program), ..LinkUpdate::default() };
+    // SAFETY: LinkUpdate is what BPF_LINK_UPDATE reads.
+    unsafe { bpf(Command::LinkUpdate, &mut attributes) }.map(drop)
 }
 
 /// Takes the program of a link off its interface, whoever else has the link open.

@@ -6,8 +6,8 @@ use super::{Attributes, Message, Netlink, Refusal, get, set};
 use libc::{
     IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_INFO_SLAVE_DATA,
     IFLA_INFO_SLAVE_KIND, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MTU,
-    IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_PROTINFO, IFLA_STATS64, IFLA_XDP, RTM_GETLINK,
-    RTM_SETLINK,
+    IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_PROTINFO, IFLA_STATS64, IFLA_XDP, RTM_DELLINK,
+    RTM_GETLINK, RTM_SETLINK,
 };
 use std::io;
 use wire::ethernet::MacAddress;
@@ -201,6 +201,11 @@ pub fn set_up(index: u32) -> Result<(), Refusal> {
 /// Sets an interface down: it loses its routes, and its IPv6 addresses.
 pub fn set_down(index: u32) -> Result<(), Refusal> {
     set(&with_flags(index, 0, libc::IFF_UP))
+}
+
+/// Deletes a virtual interface. `ENODEV`: there is none; `EOPNOTSUPP`: it is a device.
+pub fn remove_link(index: u32) -> Result<(), Refusal> {
+    set(&ifinfo(RTM_DELLINK, index))
 }
 
 /// Gives an interface another name. `EBUSY`: it is up, which kernels before 6.2 do not allow; `EEXIST`: another one has it.

@@ -55,6 +55,15 @@ pub fn set_carrier(device: BorrowedFd<'_>, works: bool) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether the interface stays without a descriptor.
+pub fn set_persistent(device: BorrowedFd<'_>, is_persistent: bool) -> io::Result<()> {
+    // SAFETY: TUNSETPERSIST takes its argument by value.
+    let result = unsafe {
+        libc::ioctl(device.as_raw_fd(), libc::TUNSETPERSIST as _, libc::c_ulong::from(is_persistent))
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Tells the kernel what the reader of a device finishes itself (`TUN_F_*` of linux/if_tun.h).
 pub fn set_offload(device: BorrowedFd<'_>, offloads: libc::c_uint) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value.

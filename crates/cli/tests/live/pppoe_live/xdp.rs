@@ -1,15 +1,19 @@
 //! Packets of subscribers forwarded in XDP, between a line and the rest of the world in a namespace of its own.
 
 use super::line::{GATEWAY, Line, WAN};
+use crate::process::Process;
 use crate::run::Ended;
 use crate::stream::Stream;
 use serde_json::Value;
+use std::io;
 use std::net::UdpSocket;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 use testkit::netns::{Namespace, Veth};
 use testkit::{Missing, program, require, wait_until};
+use xdp::Interface;
+use xdp::subscribers::Left;
 
 const UPLINK: &str = "up0";
 const WORLD: &str = "198.51.100.2";
@@ -197,8 +201,6 @@ fn sessions_go_on_in_xdp_after_a_kill_and_a_takeover() {
     };
     goes_on("begun");
     serving.killed();
-    let link = line.far.run("ip", &["-d", "link", "show", "dev", UPLINK]).expect("a link");
-    assert!(!link.contains("xdp"), "{link}");
     let serving = line.serve(&XDP);
     serving.hear("1 session of a process that was killed", 1);
     goes_on("after a kill");
@@ -226,6 +228,78 @@ fn sessions_go_on_in_xdp_after_a_kill_and_a_takeover() {
     });
     assert!(!client.said().contains("closed"), "{}", client.said());
     serving.interrupted().ends(0);
+}
+
+/// What a killed process has left: kept from falling silent while the next one is on its way, which a busy machine may delay.
+struct Awake {
+    _over: mpsc::Sender<()>,
+}
+
+fn keep_awake(line: &Line) -> Awake {
+    let left = line
+        .far
+        .bound(|| Left::by(&Interface::find(WAN).expect("lines")).ok_or_else(io::Error::last_os_error));
+    let left = left.expect("programs that nobody holds");
+    let (over, is_over) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        while is_over.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+            left.beat();
+        }
+    });
+    Awake { _over: over }
+}
+
+#[test]
+fn packets_go_on_in_xdp_while_no_process_lives() {
+    let Some((line, world)) = beyond() else { return };
+    let mut serving = line.serve(&XDP);
+    let _client = line.connect("alice", &["--default-route"]);
+    wait_until("the host answers", || pings(&world, &[], HOST));
+    let received = || number(&line.concentrator(), "/sessions/0/received_octets");
+    // The next process may have another data path.
+    for next in [&XDP[..], &[&XDP[..], &["--takeover"]].concat(), &[]] {
+        let before = received();
+        let pinging = Process::start(world.command("ping").args(["-i", "0.02", "-s", "972", HOST]));
+        let replies = || pinging.said().matches("bytes from").count();
+        pinging.hear("bytes from", 10);
+        serving.killed();
+        let awake = keep_awake(&line);
+        pinging.hear("bytes from", replies() + 20);
+        serving = line.serve(next);
+        serving.hear("1 session ", 1);
+        drop(awake);
+        pinging.hear("bytes from", replies() + 10);
+        let all = replies();
+        pinging.signal("INT");
+        let said = pinging.ended().text();
+        let count = |text: &str| {
+            let line = said.lines().find(|line| line.contains(" transmitted")).expect("a summary");
+            let part = line.split(", ").find(|part| part.contains(text)).expect("a count");
+            part.split(' ').next().expect("a number").parse::<usize>().expect("a number")
+        };
+        // One may be on its way still.
+        let lost = count("transmitted") - count("received");
+        assert!(lost <= 1, "{next:?}: {said}");
+        // Whoever moved them.
+        assert!(received() >= before + 1000 * all as u64, "{next:?}: {} {before} {all}", received());
+    }
+    let is_clean = || {
+        for interface in [WAN, UPLINK] {
+            let link = line.far.run("ip", &["-d", "link", "show", "dev", interface]).expect("a link");
+            assert!(!link.contains("xdp"), "{link}");
+        }
+    };
+    is_clean();
+    serving.interrupted().ends(0);
+    let is_there = || line.far.run("ip", &["link", "show", "dev", "pppoe0"]).is_ok();
+    assert!(!is_there());
+    // There is to be no next one.
+    line.serve(&XDP).killed();
+    assert!(is_there());
+    let ended = line.far(&["disconnect", "--concentrator", WAN]);
+    ended.ends(1).says("programs in XDP of a killed process were removed");
+    is_clean();
+    assert!(!is_there());
 }
 
 #[test]

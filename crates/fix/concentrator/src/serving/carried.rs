@@ -9,12 +9,33 @@ use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::{Id, Installed};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use wire::IpVersion;
 use wire::ethernet::MacAddress;
+use wire::{IpVersion, Vlans};
 
-/// Bytes of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
-const AROUND: u64 = 14 + 6 + 2;
-const TAG: u64 = 4;
+/// Bytes of a frame around an IP packet of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around(u64);
+
+impl Around {
+    /// Ethernet header, tags, PPPoE header, PPP protocol.
+    pub(super) const fn of(vlans: Vlans) -> Around {
+        Around(14 + 4 * vlans.count() as u64 + 6 + 2)
+    }
+}
+
+/// IP packets and their bytes in frames of a session.
+pub(super) const fn ip_traffic(
+    Around(around): Around,
+    received: link::Traffic,
+    sent: link::Traffic,
+) -> Traffic {
+    Traffic {
+        received_octets: received.octets.saturating_sub(received.frames * around),
+        received_packets: received.frames,
+        sent_octets: sent.octets.saturating_sub(sent.frames * around),
+        sent_packets: sent.frames,
+    }
+}
 
 /// A session that is carried.
 #[derive(Debug)]
@@ -24,7 +45,7 @@ struct One {
     /// What the kernel has a route to the interface for, which no pool covers.
     routes: Vec<Network>,
     heard: u64,
-    around: u64,
+    around: Around,
 }
 
 /// All of them.
@@ -111,7 +132,7 @@ impl Carried {
         }
         let fresh = routes.iter().filter(|network| !had_routes.contains(network));
         lacking.extend(fresh.filter_map(|network| self.add_route(network)));
-        let around = AROUND + TAG * installed.identity.place.vlans.count() as u64;
+        let around = Around::of(installed.identity.place.vlans);
         let heard = before.as_ref().map_or(0, |one| one.heard);
         let one = One { number, prefixes: kept, routes, heard, around };
         self.sessions.insert(installed.identity.id, one);
@@ -165,14 +186,7 @@ impl Carried {
     pub(super) fn traffic(&self, id: Id) -> Traffic {
         let usage =
             self.sessions.get(&id).and_then(|one| Some((one.around, self.registry.usage(one.number).ok()?)));
-        let Some((around, usage)) = usage else { return Traffic::default() };
-        let inside = |way: link::Traffic| way.octets.saturating_sub(way.frames * around);
-        Traffic {
-            received_octets: inside(usage.received),
-            received_packets: usage.received.frames,
-            sent_octets: inside(usage.sent),
-            sent_packets: usage.sent.frames,
-        }
+        usage.map(|(around, usage)| ip_traffic(around, usage.received, usage.sent)).unwrap_or_default()
     }
 }
 

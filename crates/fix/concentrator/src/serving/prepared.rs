@@ -14,6 +14,7 @@ use super::carried::{Carried, Routes};
 use super::control::{Control, State};
 use super::handover::Predecessor;
 use super::kept::Kept;
+use super::left::{Account, Left, clear_left};
 use super::negotiator::Negotiator;
 use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
@@ -54,8 +55,9 @@ pub struct Prepared {
     name: Option<String>,
     /// Whether another process serves the interface.
     has_former: bool,
-    /// Sessions of one that was killed.
+    /// Sessions of one that was killed, and what else it has left.
     kept: Vec<Saved>,
+    left: Option<Left>,
     own: MacAddress,
     workers: usize,
     _lock: Lock,
@@ -90,8 +92,13 @@ impl Prepared {
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
         let kept = Kept::at(record::path(sockets.state(), &sockets.named(&start.parent), ".sessions"));
-        let sessions = if former.is_none() { sessions_of(&kept, report) } else { Vec::new() };
-        let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
+        let (sessions, left) = match &former {
+            Some(_) => (Vec::new(), None),
+            None => (sessions_of(&kept, report), Left::by(&start.parent)),
+        };
+        let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
+        let former_link = former_link.or_else(|| left.as_ref()?.interface().cloned());
+        let has_name = former_link.as_ref().is_some_and(|link| link.name == start.name);
         let config = data_path(&start, mtu, has_name);
         memory::expect(
             Registry::least(config.limits, !start.uplinks.is_empty())
@@ -100,7 +107,6 @@ impl Prepared {
         )?;
         let (path, registry) =
             if former.is_some() { Subscribers::standby(&config)? } else { Subscribers::up(&config)? };
-        let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
         let refused =
             |(network, refusal)| link::Error::refused(format!("route {network} to {}", start.name))(refusal);
@@ -157,6 +163,7 @@ impl Prepared {
             name: has_name.then_some(start.name),
             has_former: former.is_some(),
             kept: sessions,
+            left,
             own,
             workers,
             _lock: lock,
@@ -182,9 +189,13 @@ impl Prepared {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
             let sessions = std::mem::take(&mut self.kept);
+            if let Some(left) = self.left.take() {
+                return self.replace(left, sessions, report);
+            }
             let started = self.serving.path.forward()?;
             started.map(Forwarding::Started).map(Event::Forwarding).iter().for_each(&mut *report);
-            return go_on(self.serving, sessions, report);
+            let restored = go_on(&mut self.serving, sessions, report)?;
+            return Ok((self.serving, restored));
         }
         let sockets = self.serving.sockets.clone();
         let began = Instant::now();
@@ -199,7 +210,12 @@ impl Prepared {
         listens.map_err(Error::kernel("receive frames of the lines"))?;
         let Some((mut predecessor, snapshot)) = former else {
             let sessions = sessions_of(&self.serving.negotiator.kept, report);
-            return self.take_place(report).and_then(|serving| go_on(serving, sessions, report));
+            // Which has kept its name.
+            Left::by(&control.parent).iter().for_each(Left::remove_interface);
+            let mut serving = self.take_place(report)?;
+            let restored = go_on(&mut serving, sessions, report)?;
+            clear_left(&control.parent);
+            return Ok((serving, restored));
         };
         let (restored, mut pending) = self.restore(&predecessor, snapshot, began, report)?;
         // What follows takes one descriptor more.
@@ -246,6 +262,27 @@ impl Prepared {
             }
         }
         Ok((restored, pending))
+    }
+
+    /// Goes on with the sessions of a process that was killed, and takes the place of what has forwarded their packets until now.
+    fn replace(
+        mut self,
+        left: Left,
+        sessions: Vec<Saved>,
+        report: Report<'_>,
+    ) -> Result<(Serving, Restored), Error> {
+        let accounts: Vec<Account> = sessions.iter().filter_map(Account::of).collect();
+        let restored = go_on(&mut self.serving, sessions, report)?;
+        left.remove_interface();
+        let name = self.name.take();
+        name.into_iter().flat_map(|name| self.rename(&name)).for_each(|event| report(&event));
+        forward(&self.serving.path, &mut *report);
+        // Nothing is counted there any more.
+        let counted = left.counted(&accounts);
+        self.serving.negotiator.control.state().machine.settle(&counted, &mut []);
+        self.serving.negotiator.keep(report);
+        left.clear();
+        Ok((self.serving, restored))
     }
 
     /// Takes frames, names and places of the former process, which has ended or is about to.
@@ -301,14 +338,10 @@ fn sessions_of(kept: &Kept, report: Report<'_>) -> Vec<Saved> {
 }
 
 /// Goes on with the sessions of a process that was killed.
-fn go_on(
-    mut serving: Serving,
-    sessions: Vec<Saved>,
-    report: Report<'_>,
-) -> Result<(Serving, Restored), Error> {
-    let restored = restore(&serving, Snapshot::of(sessions), Duration::ZERO)?;
+fn go_on(serving: &mut Serving, sessions: Vec<Saved>, report: Report<'_>) -> Result<Restored, Error> {
+    let restored = restore(serving, Snapshot::of(sessions), Duration::ZERO)?;
     serving.negotiator.act(report, |_, _| ());
-    Ok((serving, restored))
+    Ok(restored)
 }
 
 /// Has the machine go on with the sessions of another process. `elapsed`: time since then.
@@ -335,7 +368,9 @@ fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatu
         Ok(former) => Ok(Some(former)),
         Err(ControlError::None { .. }) => Ok(None),
         Err(ControlError::Killed { .. }) => {
-            wait_until_removed(&start.name);
+            if Left::by(&start.parent).is_none() {
+                wait_until_removed(&start.name);
+            }
             Ok(None)
         }
         Err(error) => Err(error.into()),

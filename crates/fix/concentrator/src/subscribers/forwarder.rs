@@ -6,7 +6,8 @@
 //!   writes for both. What the programs do not forward, for whatever reason, takes the way of the workers.
 //! * They forward while this process beats ([`Forwarder::tick`]), and as long as nothing stands in the way that the kernel would do
 //!   to packets besides: [`Obstacle`].
-//! * They are off the interfaces when this is detached, and with the process.
+//! * They are off the interfaces when this is detached. Where the process is killed, they forward on for ten seconds, in which the next
+//!   one can take their place.
 
 use super::index::Index;
 use super::obstacles::{Obstacle, hidden_tags, present, shapers};
@@ -22,7 +23,7 @@ use xdp::subscribers::{Attached, Owners, Place, Programs, WayCounts};
 use xdp::subscribers_layout::UPLINKS_MOST;
 use xdp::{Interface, Mode};
 
-/// How often programs hear that this process lives; they wait for two seconds.
+/// How often programs hear that this process lives; they wait for ten seconds.
 pub(crate) const BEAT: Duration = Duration::from_millis(250);
 /// How often interfaces are looked at, and rules.
 const LOOK: Duration = Duration::from_secs(1);
@@ -220,6 +221,10 @@ impl Shared {
             // A packet may be on its way through a program still.
             thread::sleep(GRACE);
         }
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        self.forwarder().attached.is_some()
     }
 
     /// To be called every [`BEAT`]: what happened.

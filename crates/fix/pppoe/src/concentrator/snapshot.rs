@@ -109,6 +109,9 @@ pub struct Saved {
     accounting: u64,
     granted: Option<Granted>,
     traffic: Traffic,
+    /// The part of it that earlier processes had counted.
+    #[serde(default)]
+    before: Traffic,
     ppp: Handover,
 }
 
@@ -135,6 +138,16 @@ impl Saved {
     /// Its name in accounting.
     pub const fn accounting(&self) -> u64 {
         self.accounting
+    }
+
+    /// Its VLANs, station and session id; `None`: more tags than there can be.
+    pub fn peer(&self) -> Option<(Vlans, MacAddress, u16)> {
+        Some((self.key.place()?.vlans, MacAddress(self.key.station), self.key.number))
+    }
+
+    /// What it had transferred when the process began that has it.
+    pub const fn before(&self) -> Traffic {
+        self.before
     }
 
     /// So much time has passed since.
@@ -193,6 +206,7 @@ impl Concentrator {
             accounting: entry.identity.accounting,
             granted: entry.granted.as_deref().cloned(),
             traffic: entry.traffic(step),
+            before: entry.before,
             ppp,
         })
     }

@@ -1,0 +1,92 @@
+//! What a process has left that was killed while programs in XDP forwarded: they forward on, and the interface of its subscribers,
+//! which the kernel has routes to, is there, without anybody behind it.
+//!
+//! The next process restores the sessions beside it, as beside a process that lives, and takes its place then. Packets that the
+//! programs leave to the kernel are lost meanwhile.
+
+use super::carried::{Around, ip_traffic};
+use crate::subscribers::Key;
+use kernel::netlink::{self, Link};
+use link::Traffic as Frames;
+use pppoe::concentrator::Saved;
+use pppoe::concentrator::accounting::Traffic;
+use std::collections::HashMap;
+use wire::ethernet::MacAddress;
+use xdp::Interface;
+
+/// It. See the module.
+#[derive(Debug)]
+pub(crate) struct Left {
+    programs: xdp::subscribers::Left,
+    interface: Option<Link>,
+}
+
+/// A session of the process, by what its programs know of it.
+#[derive(Debug)]
+pub(super) struct Account {
+    /// Its name in accounting.
+    number: u64,
+    /// As the memory of the programs has VLANs and station.
+    key: [u64; 2],
+    around: Around,
+    /// What it had transferred when that process began to count.
+    before: Traffic,
+}
+
+impl Account {
+    pub(super) fn of(session: &Saved) -> Option<Account> {
+        let (vlans, MacAddress(station), id) = session.peer()?;
+        let key = Key::of(vlans, MacAddress(station), id);
+        Some(Account {
+            number: session.accounting(),
+            key: [key.vlans.number(), key.station],
+            around: Around::of(vlans),
+            before: session.before(),
+        })
+    }
+}
+
+impl Left {
+    /// That of the process which served an interface; `None`: there is nothing. Its programs wait for this process then.
+    pub(crate) fn by(parent: &str) -> Option<Left> {
+        let programs = xdp::subscribers::Left::by(&Interface::find(parent).ok()?)?;
+        programs.beat();
+        let interface = netlink::link_by_index(programs.interface()).ok();
+        let interface = interface.filter(|link| link.kind.as_deref() == Some("tun"));
+        Some(Left { programs, interface })
+    }
+
+    /// The interface of its subscribers, if it is there.
+    pub(super) const fn interface(&self) -> Option<&Link> {
+        self.interface.as_ref()
+    }
+
+    /// What sessions have transferred, by their names in accounting.
+    pub(super) fn counted(&self, accounts: &[Account]) -> Vec<(u64, Traffic)> {
+        let counts: HashMap<[u64; 2], [u64; 4]> = self.programs.counted().collect();
+        let transferred = |account: &Account| {
+            let [in_frames, in_bytes, out_frames, out_bytes] = *counts.get(&account.key)?;
+            let received = Frames { frames: in_frames, octets: in_bytes };
+            let sent = Frames { frames: out_frames, octets: out_bytes };
+            Some((account.number, account.before + ip_traffic(account.around, received, sent)))
+        };
+        accounts.iter().filter_map(transferred).collect()
+    }
+
+    /// Frees the name of its interface, and its addresses and routes.
+    pub(super) fn remove_interface(&self) {
+        // Whoever has removed it meanwhile has done what is requested.
+        let _ = self.interface.as_ref().map(|link| netlink::remove_link(link.index));
+    }
+
+    /// Removes it, but for programs in whose place others are.
+    pub(crate) fn clear(self) {
+        self.remove_interface();
+        self.programs.clear();
+    }
+}
+
+/// Removes what a killed process that served an interface has left there; whether there was anything.
+pub fn clear_left(parent: &str) -> bool {
+    Left::by(parent).map(Left::clear).is_some()
+}
