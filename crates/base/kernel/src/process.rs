@@ -4,7 +4,8 @@ mod sys;
 
 pub(crate) use sys::unshare_network;
 pub use sys::{
-    close_inherited_on_exec, inherited_sockets, kernel_log, share_heap, unshare_file_system, unshare_mounts,
+    close_inherited_on_exec, inherited_sockets, kernel_log, share_heap, trim_heap, unshare_file_system,
+    unshare_mounts,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -107,6 +108,24 @@ mod tests {
         for wrong in ["", "7 (a) S", "7 (a) S x 7 7 0 -1 64 0 0 0 0 1 2 3 4 20 0 1 0 88 0"] {
             assert!(Stat::parse(wrong).is_none(), "{wrong}");
         }
+    }
+
+    /// As many small pieces as sessions have, all but the last of which are free again.
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn memory_below_what_is_in_use_goes_to_the_system() {
+        let resident = || {
+            let status = fs::read_to_string("/proc/self/status").expect("a file");
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+            line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number")
+        };
+        let mut pieces: Vec<Box<[u8; 1000]>> = (0..100_000).map(|at| Box::new([at as u8; 1000])).collect();
+        let last = pieces.pop();
+        let full = resident();
+        drop(pieces);
+        trim_heap();
+        let (trimmed, last) = (resident(), last.map(|last| last[0]));
+        assert!(full - trimmed.min(full) > 50_000, "{full} KiB before, {trimmed} after, {last:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{PORT, Report, status};
 use crate::error::Error;
 use crate::event::Event;
 use crate::radius::Radius;
+use kernel::process::trim_heap;
 use link::pppoe::ControlSocket;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
 use pppoe::concentrator::{Action, Concentrator, Step};
@@ -24,6 +25,34 @@ pub(super) struct Negotiator {
     pub(super) radius: Option<Radius>,
     /// What the next process goes on with where this one is killed.
     pub(super) kept: Kept,
+    pub(super) trimming: Trimming,
+}
+
+/// When the memory of ended sessions goes to the system: when many have ended, since the C library looks through the whole heap for it;
+/// and once at first, since reading the secrets took some.
+#[derive(Debug)]
+pub(super) struct Trimming {
+    /// The most sessions since that was last done.
+    most: usize,
+}
+
+impl Trimming {
+    /// Fewer that ended are not worth it.
+    const MANY: usize = 1000;
+
+    pub(super) const fn new() -> Trimming {
+        Trimming { most: usize::MAX }
+    }
+
+    /// Whether it is to be done, with so many sessions now.
+    fn is_due(&mut self, sessions: usize) -> bool {
+        self.most = self.most.max(sessions);
+        let is_due = self.most - sessions >= Trimming::MANY.max(self.most / 4);
+        if is_due {
+            self.most = sessions;
+        }
+        is_due
+    }
 }
 
 impl Negotiator {
@@ -131,7 +160,11 @@ impl Negotiator {
         let now = self.control.clock.now();
         carried.heard().into_iter().for_each(|id| machine.heard(now, id));
         let strays = carried.strays();
+        let sessions = machine.len();
         drop(state);
+        if self.trimming.is_due(sessions) {
+            trim_heap();
+        }
         if self.kept.is_due() {
             self.kept.count(self.control.step(|machine, step| machine.counted(step)));
         }
@@ -141,5 +174,20 @@ impl Negotiator {
                 machine.stray(step, place, stray.source, stray.session);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_goes_to_the_system_once_for_many_sessions_that_ended() {
+        let mut trimming = Trimming::new();
+        let mut due = |sessions| trimming.is_due(sessions);
+        assert!(due(0), "what the secrets took");
+        assert!(![999, 0, 999, 0].map(&mut due).contains(&true), "a few");
+        assert_eq!([60_000, 46_000, 45_000, 44_000].map(&mut due), [false, false, true, false]);
+        assert_eq!([0, 0, 1000, 1, 0, 0].map(&mut due), [true, false, false, false, true, false]);
     }
 }

@@ -15,7 +15,7 @@ use super::control::{Control, State};
 use super::handover::Predecessor;
 use super::kept::Kept;
 use super::left::{Account, Left, clear_left};
-use super::negotiator::Negotiator;
+use super::negotiator::{Negotiator, Trimming};
 use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
@@ -150,7 +150,7 @@ impl Prepared {
         let serving = Serving {
             server,
             path,
-            negotiator: Negotiator { control, socket, radius, kept },
+            negotiator: Negotiator { control, socket, radius, kept, trimming: Trimming::new() },
             stop,
             ask,
             wakeup,
