@@ -32,8 +32,9 @@ pub(super) struct LoginThrottle {
     key: HashKey,
     hosts: Pages<Count>,
     users: Pages<Count>,
-    /// Where each user has connected last, of at most so many as there may be sessions.
-    known: HashMap<Box<[u8]>, (Place, MacAddress)>,
+    /// Where each user has connected last, by a keyed hash of the name, of at most so many as there may be sessions. A copy of each name
+    /// would keep a page of the heap in use for as long as the process lives, among the sessions that have ended.
+    known: HashMap<u64, (Place, MacAddress)>,
     most_known: usize,
 }
 
@@ -88,7 +89,7 @@ impl LoginThrottle {
         user: &[u8],
     ) -> Option<Duration> {
         let host = self.wait_of_host(now, place, station);
-        if self.known.get(user) == Some(&(*place, station)) {
+        if self.known.get(&self.hash(user)) == Some(&(*place, station)) {
             return host;
         }
         let owner = self.hash((place, user));
@@ -104,10 +105,11 @@ impl LoginThrottle {
 
     /// A claim was right.
     pub(super) fn succeeded(&mut self, place: Place, station: MacAddress, user: &[u8]) {
-        if let Some(known) = self.known.get_mut(user) {
+        let user = self.hash(user);
+        if let Some(known) = self.known.get_mut(&user) {
             *known = (place, station);
         } else if self.known.len() < self.most_known {
-            self.known.insert(user.into(), (place, station));
+            self.known.insert(user, (place, station));
         }
     }
 
