@@ -46,6 +46,8 @@ struct packet {
 	u32 before, length, behind;
 	u32 is_ipv6;
 	u32 is_syn;
+	/* Of TCP or UDP, as it is in the frame. */
+	u32 checksum;
 	/* Of a frame from a subscriber, as `struct session` has them. */
 	u64 vlans, station;
 };
@@ -112,6 +114,7 @@ INLINE enum pass tcp_of(struct packet *packet, const u8 *tcp)
 	if (RARE(tcp + TCP_LENGTH > packet->end))
 		return LATE(PASS_MALFORMED);
 	packet->is_syn = tcp[13] & 2;
+	packet->checksum = LOAD(u16, tcp + 16);
 	return PASS_NONE;
 }
 
@@ -119,9 +122,8 @@ INLINE enum pass tcp_of(struct packet *packet, const u8 *tcp)
  * Whether a sender on this machine leaves the checksum to a device: it has put the sum of the pseudo header there
  * (CHECKSUM_PARTIAL, include/linux/skbuff.h). One packet of 65,536 looks alike, and takes the other way for nothing.
  */
-INLINE int is_unfinished(const u8 *transport, u32 protocol, u32 length, const struct bpf_fib_lookup *fib)
+INLINE int is_unfinished(u16 checksum, u32 protocol, u32 length, const struct bpf_fib_lookup *fib)
 {
-	u16 checksum = LOAD(u16, transport + (protocol == IP_TCP.number ? 16 : 6));
 	u64 sum = BE16(protocol) + (u64)BE16(length);
 
 	if (fib->family == FAMILY_IPV6) {
@@ -148,11 +150,12 @@ INLINE enum pass transport_of(struct packet *packet, const u8 *header, u32 proto
 		return LATE(PASS_MALFORMED);
 	fib->sport = LOAD(u16, header);
 	fib->dport = LOAD(u16, header + 2);
+	packet->checksum = LOAD(u16, header + 6);
 	if (protocol == IP_TCP.number)
 		pass = tcp_of(packet, header);
 	if (RARE(pass != PASS_NONE))
 		return pass;
-	if (READ_ONCE(port->is_virtual) && !is_fragment && RARE(is_unfinished(header, protocol, length, fib)))
+	if (READ_ONCE(port->is_virtual) && !is_fragment && RARE(is_unfinished(packet->checksum, protocol, length, fib)))
 		return LATE(PASS_CHECKSUM);
 	return PASS_NONE;
 }

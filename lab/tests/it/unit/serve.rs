@@ -31,8 +31,8 @@ impl<'a> Line<'a> {
     }
 
     /// A subscriber connects, and the unit's concentrator answers it.
-    fn connect(&self, password: &str) -> Subscriber<'a> {
-        let subscriber = Subscriber::connect(self.0, Mode::Kernel, "wan0", password, &[]);
+    fn connect(&self, password: &str, more: &[&str]) -> Subscriber<'a> {
+        let subscriber = Subscriber::connect(self.0, Mode::Kernel, "wan0", password, more);
         subscriber.await_addresses();
         self.0
             .sh("ip netns exec home busybox ping -q -c 2 -W 20 198.51.100.1")
@@ -70,21 +70,21 @@ fn the_unit_serves_reads_its_secrets_again_and_ends_in_order() {
     );
     line.secrets(PASSWORD);
     unit.start();
-    line.connect(PASSWORD).hang_up();
+    line.connect(PASSWORD, &[]).hang_up();
     unit.wait("without sessions", || line.sessions() == 0);
 
     // Another password, read by the same process.
     let before = unit.property("MainPID");
     line.secrets("another word");
     guest.sh(&format!("systemctl reload {NAME}")).expect("reloaded");
-    let subscriber = line.connect("another word");
+    let subscriber = line.connect("another word", &[]);
     assert_eq!(unit.property("MainPID"), before);
     assert!(guest.sh(&format!("cat {ACCOUNTING}")).expect("accounting").contains(USER));
 
     guest.sh(&format!("systemctl kill -s KILL {NAME}")).expect("killed");
     unit.await_restart(&before);
     subscriber.kill();
-    let subscriber = line.connect("another word");
+    let subscriber = line.connect("another word", &[]);
 
     guest.sh(&format!("systemctl stop {NAME}")).expect("stopped");
     assert_eq!(unit.property("Result"), "success", "{}", unit.journal());
@@ -148,7 +148,8 @@ fn the_unit_forwards_in_xdp_and_goes_on_after_a_kill() {
     );
     line.secrets(PASSWORD);
     unit.start();
-    let subscriber = line.connect(PASSWORD);
+    // An emulated CPU takes its time for the next process.
+    let subscriber = line.connect(PASSWORD, &["lcp-echo-failure", "0"]);
     guest.sh("ip -n home route replace default dev ppp0").expect("a route");
     let answers = || {
         guest
