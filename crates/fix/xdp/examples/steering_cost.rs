@@ -107,7 +107,7 @@ fn main() {
         Program::load(MINIMAL, "minimal", None, 2),
         Program::load(MINIMAL_COUNTED, "minimal", None, 1),
     ];
-    programs.extend(steering(object::STEER, object::STEER_NOFRAGS));
+    programs.extend(steering(object::steer(), object::steer_nofrags()));
     let other = arguments.next();
     programs.extend(other.iter().flat_map(|folder| steering_of(folder)));
     let mut candidates = candidates();

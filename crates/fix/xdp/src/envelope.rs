@@ -87,7 +87,7 @@ impl crate::attachment::Plan for Plan {
     }
 
     fn load(&self, frags: bool, folder: &Folder) -> Result<(OwnedFd, Vec<u8>), Error> {
-        let object = if frags { object::ENVELOPE } else { object::ENVELOPE_NOFRAGS };
+        let object = if frags { object::envelope() } else { object::envelope_nofrags() };
         let mut loader = EbpfLoader::new();
         loader.override_global(LIMIT, &self.payload, true);
         let program = load(Limit::PROGRAM, object, &mut loader, &[COUNTS], folder)?;

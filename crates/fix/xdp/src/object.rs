@@ -1,31 +1,66 @@
-//! The compiled programs. `make bpf` compiles them from `bpf/`, with BTF.
+//! The compiled programs. `make bpf` compiles them from `bpf/`, with BTF; `build.rs` packs them (RFC 1951), and each is unpacked
+//! when it is first loaded.
+
+use flate2::read::DeflateDecoder;
+use std::io::Read;
+use std::sync::LazyLock;
 
 /// An object file; aligned as readers of ELF want it.
-#[repr(C, align(8))]
-struct Aligned<T: ?Sized>(T);
+struct Unpacked {
+    bytes: Vec<u8>,
+    start: usize,
+}
 
-static STEER_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer.o"));
-static ARRIVE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive.o"));
-static STEER_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer_nofrags.o"));
-static ARRIVE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
-static ENVELOPE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope.o"));
-static FASTPATH_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/fastpath.o"));
-static SUBSCRIBERS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/subscribers.o"));
-static ENVELOPE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope_nofrags.o"));
+impl Unpacked {
+    const ALIGNMENT: usize = 8;
 
-/// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
-pub static STEER: &[u8] = &STEER_BYTES.0;
-/// Program `arrive`, section `xdp.frags/cpumap`: goes with [`STEER`].
-pub static ARRIVE: &[u8] = &ARRIVE_BYTES.0;
-/// Program `steer`, section `xdp`, for older kernels: frames in one buffer, and a bucket keeps its first CPU.
-pub static STEER_NOFRAGS: &[u8] = &STEER_NOFRAGS_BYTES.0;
-/// Program `arrive`, section `xdp/cpumap`: goes with [`STEER_NOFRAGS`].
-pub static ARRIVE_NOFRAGS: &[u8] = &ARRIVE_NOFRAGS_BYTES.0;
-/// Program `envelope`, section `xdp.frags`: frames in several buffers. Linux 5.18.
-pub static ENVELOPE: &[u8] = &ENVELOPE_BYTES.0;
-/// Program `envelope`, section `xdp`, for older kernels: frames in one buffer.
-pub static ENVELOPE_NOFRAGS: &[u8] = &ENVELOPE_NOFRAGS_BYTES.0;
-/// Program `fastpath`, section `xdp`: frames in one buffer. Linux 5.12.
-pub static FASTPATH: &[u8] = &FASTPATH_BYTES.0;
-/// Programs `from_lines` and `from_uplink`, section `xdp`: frames in one buffer. Linux 5.12.
-pub static SUBSCRIBERS: &[u8] = &SUBSCRIBERS_BYTES.0;
+    fn new(packed: &[u8]) -> Unpacked {
+        let mut object = Vec::new();
+        // What the build has packed is whole; anything else is no ELF, which the loader says.
+        let _ = DeflateDecoder::new(packed).read_to_end(&mut object);
+        let mut bytes = vec![0; object.len() + Unpacked::ALIGNMENT];
+        let start = bytes.as_ptr().align_offset(Unpacked::ALIGNMENT);
+        if let Some(place) = bytes.get_mut(start..start + object.len()) {
+            place.copy_from_slice(&object);
+        }
+        bytes.truncate(start + object.len());
+        Unpacked { bytes, start }
+    }
+
+    fn object(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+macro_rules! objects {
+    ($($(#[$doc:meta])* $name:ident)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name() -> &'static [u8] {
+                static OBJECT: LazyLock<Unpacked> = LazyLock::new(|| {
+                    Unpacked::new(include_bytes!(concat!(env!("OUT_DIR"), "/", stringify!($name))))
+                });
+                OBJECT.object()
+            }
+        )*
+    };
+}
+
+objects! {
+    /// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
+    steer
+    /// Program `arrive`, section `xdp.frags/cpumap`: goes with [`steer`].
+    arrive
+    /// Program `steer`, section `xdp`, for older kernels: frames in one buffer, and a bucket keeps its first CPU.
+    steer_nofrags
+    /// Program `arrive`, section `xdp/cpumap`: goes with [`steer_nofrags`].
+    arrive_nofrags
+    /// Program `envelope`, section `xdp.frags`: frames in several buffers. Linux 5.18.
+    envelope
+    /// Program `envelope`, section `xdp`, for older kernels: frames in one buffer.
+    envelope_nofrags
+    /// Program `fastpath`, section `xdp`: frames in one buffer. Linux 5.12.
+    fastpath
+    /// Programs `from_lines` and `from_uplink`, section `xdp`: frames in one buffer. Linux 5.12.
+    subscribers
+}

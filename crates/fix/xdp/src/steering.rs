@@ -131,8 +131,8 @@ impl crate::attachment::Plan for Plan {
         let settings = Settings { cpus: entries, spare: 0, ..self.settings };
         let record = settings_to_bytes(&settings);
         let objects = match frags {
-            true => [(ARRIVE, object::ARRIVE), (Steering::PROGRAM, object::STEER)],
-            false => [(ARRIVE, object::ARRIVE_NOFRAGS), (Steering::PROGRAM, object::STEER_NOFRAGS)],
+            true => [(ARRIVE, object::arrive()), (Steering::PROGRAM, object::steer())],
+            false => [(ARRIVE, object::arrive_nofrags()), (Steering::PROGRAM, object::steer_nofrags())],
         };
         let [arrive, steer] =
             objects.map(|(name, object)| load::steering(name, object, &record, entries, folder));

@@ -118,7 +118,7 @@ impl Programs {
         loader.map_max_entries(map::SESSIONS, sessions);
         loader.map_max_entries(map::OWNERS_IPV6, prefixes);
         loader.map_max_entries(map::INDEX_IPV4, places);
-        let mut ebpf = loader.load(object::SUBSCRIBERS).map_err(|error| not_loaded(FROM_LINES, error))?;
+        let mut ebpf = loader.load(object::subscribers()).map_err(|error| not_loaded(FROM_LINES, error))?;
         let from_lines = load_program(FROM_LINES, &mut ebpf)?;
         let from_uplink = load_program(FROM_UPLINK, &mut ebpf)?;
         let (control, control_map) = shared(&mut ebpf, map::CONTROL, CONTROL_WORDS)?;

@@ -100,7 +100,7 @@ impl Forwarding {
             loader.map_max_entries(name, flows);
         }
         loader.map_max_entries(map::NEXT_HOPS, next_hops);
-        let mut ebpf = loader.load(object::FASTPATH).map_err(|error| not_loaded(PROGRAM, error))?;
+        let mut ebpf = loader.load(object::fastpath()).map_err(|error| not_loaded(PROGRAM, error))?;
         let program = load_program(PROGRAM, &mut ebpf)?;
         Ok(Forwarding {
             ipv4: take(&mut ebpf, PROGRAM, map::FLOWS_IPV4)?,

@@ -57,7 +57,7 @@ impl Agreement {
         ];
         let lane = |settings: Settings| Lane {
             settings,
-            program: has_bpf.then(|| Program::load(object::STEER, "steer", &settings, 1)),
+            program: has_bpf.then(|| Program::load(object::steer(), "steer", &settings, 1)),
             expected: Sums::none(),
             batch: Vec::new(),
         };

@@ -92,14 +92,14 @@ fn structures_are_laid_out_alike() {
     let envelope = structure!(envelope_layout::Counts { passed, refused });
     let expected = [
         (
-            object::STEER,
+            object::steer(),
             vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts), ("arrivals", &arrivals)],
         ),
-        (object::ARRIVE, vec![("settings", &settings), ("bucket", &bucket), ("arrivals", &arrivals)]),
-        (object::STEER_NOFRAGS, vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts)]),
-        (object::ENVELOPE, vec![("envelope_counts", &envelope)]),
-        (object::ENVELOPE_NOFRAGS, vec![("envelope_counts", &envelope)]),
-        (object::ARRIVE_NOFRAGS, vec![("settings", &settings), ("arrivals", &arrivals)]),
+        (object::arrive(), vec![("settings", &settings), ("bucket", &bucket), ("arrivals", &arrivals)]),
+        (object::steer_nofrags(), vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts)]),
+        (object::envelope(), vec![("envelope_counts", &envelope)]),
+        (object::envelope_nofrags(), vec![("envelope_counts", &envelope)]),
+        (object::arrive_nofrags(), vec![("settings", &settings), ("arrivals", &arrivals)]),
     ];
     for (object, expected) in expected {
         let found = structures(object);
@@ -132,7 +132,7 @@ fn structures_of_forwarding_are_laid_out_alike() {
     let alive = structure!(Alive { heartbeat_ns, generation, spare });
     let limit = structure!(Limit { full_ns, ns_per_byte_16, burst_ns });
     let counts = structure!(ForwardCounts { fast, fast_bytes, limited, passed });
-    let found = structures(object::FASTPATH);
+    let found = structures(object::fastpath());
     for (name, expected) in [
         ("key", &key),
         ("flow", &flow),
@@ -166,7 +166,7 @@ fn structures_of_a_concentrator_are_laid_out_alike() {
         uplinks
     });
     let counts = structure!(SubscriberCounts { frames, bytes, limited, passed });
-    let found = structures(object::SUBSCRIBERS);
+    let found = structures(object::subscribers());
     for (name, expected) in [
         ("session", &session),
         ("owner", &owner),

@@ -130,7 +130,7 @@ fn of_length(packet: &Packet, length: usize) -> Vec<u8> {
 
 #[test]
 fn payload_behind_tags_and_pppoe_has_a_limit() {
-    for (object, longest) in [(object::ENVELOPE, 9014), (object::ENVELOPE_NOFRAGS, 3000)] {
+    for (object, longest) in [(object::envelope(), 9014), (object::envelope_nofrags(), 3000)] {
         let mut agreement = Agreement::new(object);
         for (name, packet, kind, headers) in cases() {
             println!("{name}");
@@ -146,7 +146,7 @@ fn payload_behind_tags_and_pppoe_has_a_limit() {
 #[test]
 fn a_frame_that_is_cut_anywhere_is_no_longer_than_it_is() {
     let frame = tags(3).pppoe().ipv4(UDP).payload(40).bare();
-    let mut agreement = Agreement::new(object::ENVELOPE);
+    let mut agreement = Agreement::new(object::envelope());
     for end in 0..frame.len() {
         let kind = match end {
             0..18 => Kind::Untagged,
@@ -168,7 +168,7 @@ fn changed_frames_have_one_decision() {
     const FRAMES: u32 = 40_000;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut below = move |most: usize| (random.next_u64() % most as u64) as usize;
-    let mut agreement = Agreement::new(object::ENVELOPE);
+    let mut agreement = Agreement::new(object::envelope());
     let cases = cases();
     let mut refusals = 0;
     for _ in 0..FRAMES {

@@ -47,7 +47,7 @@ fn the_native_parser_decides_as_the_reference() {
 #[test]
 fn the_programs_do_as_the_fixtures_say() {
     let Some(()) = require("bpf", probe()) else { return };
-    for (object, first_buffer) in [(object::STEER, FIRST_BUFFER), (object::STEER_NOFRAGS, usize::MAX)] {
+    for (object, first_buffer) in [(object::steer(), FIRST_BUFFER), (object::steer_nofrags(), usize::MAX)] {
         for symmetric in [0, 1] {
             let settings = Settings { symmetric, ..settings() };
             let mut program = Program::load(object, "steer", &settings, 1);
@@ -105,7 +105,7 @@ fn classes_that_are_not_selected_stay() {
     let Some(()) = require("bpf", probe()) else { return };
     for class in Class::ALL {
         let settings = Settings { classes: settings().classes & !class.bit(), ..settings() };
-        let mut program = Program::load(object::STEER, "steer", &settings, 1);
+        let mut program = Program::load(object::steer(), "steer", &settings, 1);
         for Fixture { name, frame, expected } in fixture::all() {
             let Ok((found, _)) = expected else { continue };
             if frame.len() > FIRST_BUFFER {
@@ -121,7 +121,7 @@ fn classes_that_are_not_selected_stay() {
 #[test]
 fn a_bucket_without_a_cpu_goes_to_the_stack() {
     let Some(()) = require("bpf", probe()) else { return };
-    let mut program = Program::load(object::STEER, "steer", &settings(), 1);
+    let mut program = Program::load(object::steer(), "steer", &settings(), 1);
     program.remove_cpu(0);
     let frame = &fixture::all()[0].frame;
     let (action, out) = program.run(frame);
@@ -134,7 +134,7 @@ fn a_bucket_without_a_cpu_goes_to_the_stack() {
 #[test]
 fn arrivals_are_counted_in_the_buckets_that_were_sent() {
     let Some(()) = require("bpf", probe()) else { return };
-    for (object, longest) in [(object::ARRIVE, 1 << 16), (object::ARRIVE_NOFRAGS, FIRST_BUFFER)] {
+    for (object, longest) in [(object::arrive(), 1 << 16), (object::arrive_nofrags(), FIRST_BUFFER)] {
         let settings = settings();
         let mut program = Program::load(&arrive_as_ordinary(object), "arrive", &settings, 1);
         let (mut expected, mut strange) = (vec![0; rxlane_xdp::layout::BUCKETS], 0);

@@ -20,7 +20,7 @@ pub const LEAST: usize = 14;
 /// Whether programs can be loaded and run here.
 pub fn probe() -> Result<(), Missing> {
     let settings = super::settings();
-    match Program::try_load(object::STEER, "steer", &settings, 1) {
+    match Program::try_load(object::steer(), "steer", &settings, 1) {
         Ok(_) => Ok(()),
         Err(error) if rustix::process::geteuid().is_root() => {
             Err(Missing(format!("the kernel does not take the program (it wants Linux 5.19): {error}")))
