@@ -302,6 +302,27 @@ fn packets_go_on_in_xdp_while_no_process_lives() {
     assert!(!is_there());
 }
 
+/// Programs of a killed process pass by a rule that came later, but not for longer because the next process is refused for it.
+#[test]
+fn a_start_that_fails_does_not_keep_the_programs_of_a_killed_process_awake() {
+    let Some((line, world)) = beyond() else { return };
+    let Some(_) = require("nft", program("nft")) else { return };
+    let serving = line.serve(&XDP);
+    let _client = line.connect("alice", &["--default-route"]);
+    wait_until("the host answers", || pings(&world, &[], HOST));
+    serving.killed();
+    let awake = keep_awake(&line);
+    line.ping(&world, HOST, 1492);
+    let nat = "table ip nat { chain postrouting { type nat hook postrouting priority 100; oifname up0 masquerade; }; }";
+    line.far.run("nft", &[nat]).expect("NAT");
+    drop(awake);
+    wait_until("nothing is forwarded", || {
+        line.serve_in_vain(&XDP).ends(1).says("NAT");
+        !pings(&world, &[], HOST)
+    });
+    line.far(&["disconnect", "--concentrator", WAN]).ends(1).says("were removed");
+}
+
 #[test]
 fn what_stands_in_the_way_is_named() {
     let Some((line, world)) = beyond() else { return };

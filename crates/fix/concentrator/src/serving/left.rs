@@ -47,13 +47,18 @@ impl Account {
 }
 
 impl Left {
-    /// That of the process which served an interface; `None`: there is nothing. Its programs wait for this process then.
+    /// That of the process which served an interface; `None`: there is nothing.
     pub(crate) fn by(parent: &str) -> Option<Left> {
         let programs = xdp::subscribers::Left::by(&Interface::find(parent).ok()?)?;
-        programs.beat();
         let interface = netlink::link_by_index(programs.interface()).ok();
         let interface = interface.filter(|link| link.kind.as_deref() == Some("tun"));
         Some(Left { programs, interface })
+    }
+
+    /// It forwards on for as long as it would after a kill now. Only for who is about to take its place: what began and failed, again and
+    /// again, would keep it from its end, and rules that were added since from their packets.
+    pub(super) fn wait_for_this(&self) {
+        self.programs.beat();
     }
 
     /// The interface of its subscribers, if it is there.

@@ -271,6 +271,7 @@ impl Prepared {
         sessions: Vec<Saved>,
         report: Report<'_>,
     ) -> Result<(Serving, Restored), Error> {
+        left.wait_for_this();
         let accounts: Vec<Account> = sessions.iter().filter_map(Account::of).collect();
         let restored = go_on(&mut self.serving, sessions, report)?;
         left.remove_interface();
