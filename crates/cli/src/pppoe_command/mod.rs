@@ -13,6 +13,7 @@ mod prose;
 mod radius_file;
 mod serve;
 mod sessions;
+mod speaker;
 mod status;
 mod subscribers_file;
 

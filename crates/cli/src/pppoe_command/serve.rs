@@ -1,18 +1,17 @@
 //! `rxlane pppoe serve`.
 
-use super::accounting::Accounts;
 use super::options::Auth;
 use super::radius_file;
+use super::speaker::Speaker;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, item, workers};
-use super::{fields, prose};
 use crate::arguments::address;
 use crate::arguments::numbers::bit_rate;
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
 use concentrator::Error;
-use concentrator::{ConcentratorStatus, End, Event, Over, Prepared, Server, Servers, Start, Unwritten};
+use concentrator::{ConcentratorStatus, End, Over, Prepared, Server, Servers, Start, Unwritten};
 use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
@@ -24,21 +23,18 @@ use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{BitRates, Config, MOST_SERVERS, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use service::control::report_end;
-use service::daemon::{Leaving, Ready};
-use service::journald::Journald;
-use service::lines::LineWriter;
+use service::daemon::Leaving;
 use service::log::Log;
 use service::memory;
 use service::notify;
 use service::signals::{HangUp, end_requests};
 use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
-use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wire::VlanPattern;
 
@@ -505,10 +501,9 @@ impl ServeArguments {
         speaker.leave(leaving, out, log)?;
         let sessions = self.continued(restored).map(|sessions| format!("; {sessions}")).unwrap_or_default();
         let interface = printable(&self.interface);
-        speaker.voice.say(format!("{} serves {interface}{sessions}.\n", self.name));
+        speaker.say(format!("{} serves {interface}{sessions}.\n", self.name));
         // The log begins with what was said on the terminal alone, as why sessions were not taken over.
-        let early = speaker.early.take().unwrap_or_default();
-        early.into_iter().for_each(|said| speaker.note(said));
+        speaker.repeat_early();
         Ok(())
     }
 
@@ -595,95 +590,4 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// Says what happens, and has accounts written. A terminal that is held up must not hold up thousands of sessions.
-struct Speaker {
-    voice: Voice,
-    accounts: Option<Accounts>,
-    /// The first notices of a process that goes to the background, until it is there.
-    early: RefCell<Option<Vec<String>>>,
-    /// Where the service manager has standard output go there: entries with fields, in place of lines.
-    journal: Option<Journald>,
-}
-
-/// Remarks that are said again in the background, at most: fewer than may wait to be written.
-const EARLY: usize = 50;
-
-impl Speaker {
-    fn new(
-        mark: String,
-        accounts: Option<(&Path, Arc<AtomicU64>)>,
-        early: Option<Vec<String>>,
-    ) -> anyhow::Result<Speaker> {
-        let voice = Voice(Arc::new(Mutex::new((Some(background::lines("the sessions")?), mark))));
-        let says = |(path, lost)| {
-            let voice = voice.clone();
-            Accounts::open(path, lost, Box::new(move |text| voice.note(&text)))
-        };
-        let accounts = accounts.map(says).transpose()?;
-        // In the background it has a log of its own.
-        let journal = Journald::of_standard_output().filter(|_| early.is_none());
-        Ok(Speaker { voice, accounts, early: RefCell::new(early), journal })
-    }
-
-    fn hear(&self, event: &Event) {
-        if let Event::Account(line) = event {
-            let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
-            lost.into_iter().for_each(|text| self.voice.note(&text));
-        }
-        let Some(text) = prose::sentence(event) else { return };
-        if let Some(journal) = &self.journal
-            && journal.send(&printable(&text), fields::priority(event), &fields::fields(event)).is_ok()
-        {
-            return;
-        }
-        self.note(text);
-    }
-
-    fn note(&self, text: String) {
-        self.voice.note(&text);
-        if let Some(early) = self.early.borrow_mut().as_mut().filter(|early| early.len() < EARLY) {
-            early.push(text);
-        }
-    }
-
-    /// From now on it speaks where the daemon does.
-    fn leave(&self, leaving: Leaving, out: &mut Output, log: &mut Option<Log>) -> anyhow::Result<()> {
-        self.voice.with(|lines, mark| {
-            let Some(lines) = lines else { return Ok(()) };
-            background::leave(leaving, Ready::Up, lines, out, log)?;
-            *mark = out.styled(POOR, "note");
-            Ok(())
-        })
-    }
-
-    /// Waits until all is written, in bounded time; records of accounting that nobody has.
-    fn finish(&mut self) -> u64 {
-        let (said, lost) = self.accounts.take().map(Accounts::finish).unwrap_or_default();
-        said.iter().for_each(|text| self.voice.note(text));
-        self.voice.with(|lines, _| lines.take().map(LineWriter::finish));
-        lost
-    }
-}
-
-/// What sentences are said with, of several threads: until its end, and what stands before them.
-#[derive(Clone)]
-struct Voice(Arc<Mutex<(Option<LineWriter>, String)>>);
-
-impl Voice {
-    fn with<R>(&self, with: impl FnOnce(&mut Option<LineWriter>, &mut String) -> R) -> R {
-        let mut voice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (lines, mark) = &mut *voice;
-        with(lines, mark)
-    }
-
-    fn say(&self, line: String) {
-        self.with(|lines, _| lines.iter().for_each(|lines| lines.write(line.clone())));
-    }
-
-    fn note(&self, text: &str) {
-        let text = printable(text);
-        self.with(|lines, mark| lines.iter().for_each(|lines| lines.write(format!("{mark}: {text}\n"))));
-    }
 }
