@@ -7,6 +7,8 @@ use kernel::socket::{Flag, Packet, Transmit};
 use pppoe::discovery::message::{Builder, Message};
 use pppoe::framing::{unwrapped, wrapped};
 use pppoe::session::{self, Action, Host, Method, Role, Session, Timers};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io::IoSliceMut;
@@ -35,7 +37,7 @@ struct Waiting {
 struct Hosts {
     start: Instant,
     waiting: HashMap<u32, Waiting>,
-    random: u64,
+    random: Xoshiro256PlusPlus,
     out: Vec<Vec<u8>>,
     /// A line each: host, session, address.
     lines: String,
@@ -53,7 +55,7 @@ pub fn set_up(count: u32, at_once: usize, lines: &str) -> Result<()> {
     let mut hosts = Hosts {
         start: Instant::now(),
         waiting: HashMap::new(),
-        random: 1,
+        random: Xoshiro256PlusPlus::seed_from_u64(1),
         out: Vec::new(),
         lines: String::new(),
         done: 0,
@@ -78,6 +80,7 @@ pub fn set_up(count: u32, at_once: usize, lines: &str) -> Result<()> {
             transmit.send(&hosts.out.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
             hosts.out.clear();
         } else if is_idle {
+            // A generator that polls all the time would take the CPU from the namespace that it sends from.
             sleep(Duration::from_micros(100));
         }
         ensure!(
@@ -144,7 +147,7 @@ impl Hosts {
             return Ok(());
         }
         let (now, mut actions, random) = (self.start.elapsed(), Vec::new(), &mut self.random);
-        let mut random = |bytes: &mut [u8]| fill(random, bytes);
+        let mut random = |bytes: &mut [u8]| random.fill_bytes(bytes);
         if !waiting.is_started {
             waiting.is_started = true;
             session.start(now, &mut random, &mut actions);
@@ -184,7 +187,7 @@ impl Hosts {
             };
             if session.deadline().is_some_and(|deadline| deadline <= now) {
                 let mut actions = Vec::new();
-                session.tick(now, &mut |bytes: &mut [u8]| fill(random, bytes), &mut actions);
+                session.tick(now, &mut |bytes: &mut [u8]| random.fill_bytes(bytes), &mut actions);
                 for action in actions {
                     if let Action::Send(packet) = action {
                         self.out.push(frame(LINE, *host, SESSION, &wrapped(*number, &packet)));
@@ -215,15 +218,4 @@ pub fn mac(host: u32) -> [u8; 6] {
 
 pub fn frame(destination: [u8; 6], host: u32, kind: [u8; 2], payload: &[u8]) -> Vec<u8> {
     [&destination[..], &mac(host), &kind, payload].concat()
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn fill(state: &mut u64, bytes: &mut [u8]) {
-    for piece in bytes.chunks_mut(8) {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let word = (word ^ (word >> 31)).to_be_bytes();
-        piece.iter_mut().zip(word).for_each(|(to, from)| *to = from);
-    }
 }

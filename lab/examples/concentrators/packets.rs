@@ -63,6 +63,7 @@ pub fn forward(is_up: bool, size: usize, seconds: f64, lines: &str) -> Result<()
             transmit.send(&all.by_ref().take(BURST).collect::<Vec<_>>())?;
             sent += BURST as u64;
         } else {
+            // The window is full: the CPU is for those who carry the packets.
             sleep(Duration::from_micros(50));
         }
     }

@@ -42,7 +42,7 @@ pub struct Topology {
 impl Topology {
     pub fn new(lab: &Lab, accel: &str, sessions: u32) -> Result<Topology> {
         let guest = lab.boot(&Spec { cpus: 3, memory: 2048, counting: true, ..Spec::new(Series::V6_12) })?;
-        let mac = |octets: [u8; 6]| octets.map(|octet| format!("{octet:02x}")).join(":");
+        let mac = |address: [u8; 6]| address.map(|byte| format!("{byte:02x}")).join(":");
         guest.sh(&format!(
             "modprobe -a tun veth pppoe; [ -c /dev/ppp ] || mknod /dev/ppp c 108 0; \
              for task in /proc/[0-9]*; do taskset -apc 2 ${{task#/proc/}} >/dev/null 2>&1 || true; done; \

@@ -21,6 +21,7 @@ pub fn turn(topology: &Topology, concentrator: Concentrator, sessions: u32, seco
 }
 
 fn measure(topology: &Topology, before: &Memory, sessions: u32, seconds: u32) -> Result<Figures> {
+    // Nothing says that it has all its memory: time is what it gets.
     sleep(Duration::from_secs(1));
     let empty = Memory::now(topology)?;
     let mut figures = Figures::default();
@@ -33,6 +34,7 @@ fn measure(topology: &Topology, before: &Memory, sessions: u32, seconds: u32) ->
     figures.add("CPU ms a set-up", time * 1e3);
     figures.add("instructions a set-up, thousands", instructions / 1e3);
     figures.add("requests sent again", repeated);
+    // The kernel frees what set-ups took for a moment later (RCU), and says nothing of it.
     sleep(Duration::from_secs(2));
     let full = Memory::now(topology)?;
     let each = |after: f64, before: f64| (after - before) / f64::from(sessions);

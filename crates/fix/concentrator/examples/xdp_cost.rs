@@ -195,6 +195,7 @@ fn rates(count: u32, is_xdp: bool) -> Outcome<()> {
                 return Ok(());
             }
         }
+        // The rate that is sent is what is measured.
         std::thread::sleep((interval * (round + 1)).saturating_sub(elapsed));
     }
     Ok(())
