@@ -7,26 +7,18 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-const OBJECTS: [&str; 8] = [
-    "arrive",
-    "arrive_nofrags",
-    "envelope",
-    "envelope_nofrags",
-    "fastpath",
-    "steer",
-    "steer_nofrags",
-    "subscribers",
-];
-
 fn main() {
     let folder = PathBuf::from(env::var("OUT_DIR").expect("cargo names a folder"));
-    for name in OBJECTS {
-        let path = format!("bpf/{name}.o");
-        println!("cargo::rerun-if-changed={path}");
-        let object = fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    println!("cargo::rerun-if-changed=bpf");
+    for entry in fs::read_dir("bpf").expect("the programs") {
+        let path = entry.expect("an entry").path();
+        let Some(name) = path.file_stem().filter(|_| path.extension().is_some_and(|kind| kind == "o")) else {
+            continue;
+        };
+        let object = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
         packed.write_all(&object).expect("memory takes it");
         let packed = packed.finish().expect("memory takes it");
-        fs::write(folder.join(name), packed).unwrap_or_else(|error| panic!("{name}, packed: {error}"));
+        fs::write(folder.join(name), packed).expect("space");
     }
 }

@@ -133,7 +133,7 @@ impl Tun {
         Ok(Tun { device: self.device.try_clone()?, name: self.name.clone(), form: self.form })
     }
 
-    /// Whether it stays, without a carrier and with its addresses and routes, when the last descriptor is closed.
+    /// Whether it persists, without a carrier and with its addresses and routes, when the last descriptor is closed.
     pub fn set_persistent(&self, is_persistent: bool) -> io::Result<()> {
         sys::set_persistent(self.device.as_fd(), is_persistent)
     }

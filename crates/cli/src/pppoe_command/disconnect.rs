@@ -6,7 +6,7 @@ use crate::arguments::address;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::status::SessionStatus;
-use concentrator::{ConcentratorStatus, Disconnected, Unwritten, clear_left};
+use concentrator::{ConcentratorStatus, Disconnected, Unwritten, clear_leftover};
 use format::plural;
 use format::quoted;
 use serde_json::json;
@@ -149,7 +149,7 @@ impl DisconnectArguments {
         let end = || sockets.end_with_result::<ConcentratorStatus, Unwritten>(interface);
         let (last, unwritten) = telling(&what, end).inspect_err(|error| {
             // Also where another command has removed the socket of a killed process.
-            if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) && clear_left(interface) {
+            if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) && clear_leftover(interface) {
                 complain(&format!(
                     "the programs in XDP of a killed process were removed from {interface} and its uplinks, and the interface of its \
                      subscribers"

@@ -37,5 +37,5 @@ pub use event::{Event, Takeover, Uncarried};
 pub use radius::{Clients, NamedRates, RadiusEvent, Server, Servers};
 pub use serving::{
     ConcentratorStatus, Disconnected, End, Over, Prepared, Serving, Start, SubscriberStatus, Unwritten,
-    Withheld, XdpStatus, XdpWay, clear_left,
+    Withheld, XdpStatus, XdpWay, clear_leftover,
 };

@@ -5,7 +5,7 @@ mod carried;
 mod control;
 mod handover;
 mod kept;
-mod left;
+mod leftover;
 mod negotiator;
 mod prepared;
 mod status;
@@ -35,7 +35,7 @@ use wire::VlanPattern;
 
 pub(crate) use control::Control;
 pub use handover::Withheld;
-pub use left::clear_left;
+pub use leftover::clear_leftover;
 pub use prepared::Prepared;
 pub use status::{ConcentratorStatus, Disconnected, SubscriberStatus, Unwritten, XdpStatus, XdpWay};
 
@@ -359,8 +359,8 @@ fn take_back(
     let ask = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
     // First, since who answers there serves.
     server.retake_place(sockets, &control.parent, Arc::clone(control), ask)?;
-    // What that has left which had begun to forward.
-    clear_left(&control.parent);
+    // It may have begun to forward.
+    clear_leftover(&control.parent);
     // That of the other process may still be on its way out, under either name, and has the same routes until then.
     for name in successor.map(standby_name).iter().chain([&config.name]) {
         // A busy machine takes its time, and it is worth to be waited for: subscribers know of nothing yet.

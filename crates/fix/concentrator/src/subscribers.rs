@@ -168,7 +168,7 @@ impl Subscribers {
         Some(happened)
     }
 
-    /// Where programs forward, the interface stays when this process is killed: they ask for the routes that lead to it. Their pins say
+    /// Where programs forward, the interface is there when this process is killed: they ask for the routes that lead to it. Their pins say
     /// to the next process which it is.
     fn outlive(&self) {
         if self.forwarder.as_ref().is_some_and(Shared::is_attached) {

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::permission::bpf_can_be_used;
 use kernel::bpf::{self, Instruction, Map, map_type};
 
 /// What the running kernel can do. `None`: the process may not try.
@@ -91,8 +92,9 @@ fn atomics() -> Option<bool> {
     works(&bpf::load_xdp(&code, 0, 0))
 }
 
-/// Fails where the kernel is one that cannot have programs that forward.
+/// Makes sure that programs that forward, and their maps, can be made ([`bpf_can_be_used`]).
 pub(crate) fn forwarding_is_possible() -> Result<(), Error> {
+    bpf_can_be_used()?;
     if atomics() == Some(false) {
         return Err(Error::Lacks(format!(
             "forwarding in XDP takes Linux 5.12 or newer, whose BPF programs can change a shared word and have the value \

@@ -5,7 +5,7 @@
 //! ([`Programs::sessions`], as [`SessionLine`](crate::subscribers_layout::SessionLine)), and so is the index of IPv4 ([`Programs::index`]).
 //! [`Owners`] has which prefixes there are, and whose those of IPv6 are.
 //! The programs are off the interfaces when [`Attached`] is dropped. Where the process is killed, they forward on, until the next one
-//! takes their place ([`Left`]) or [`HEARTBEAT_MOST_NS`](crate::subscribers_layout::HEARTBEAT_MOST_NS) have passed.
+//! takes their place ([`Leftover`]) or [`HEARTBEAT_MOST_NS`](crate::subscribers_layout::HEARTBEAT_MOST_NS) have passed.
 //!
 //! # Order of writing
 //!
@@ -16,14 +16,14 @@ mod owners;
 mod pinned;
 
 pub use owners::Owners;
-pub use pinned::Left;
+pub use pinned::Leftover;
 
 use crate::error::Error;
 use crate::features::forwarding_is_possible;
 use crate::interface::{Interface, Mode, namespace};
 use crate::load::{load_program, map_error, not_loaded, now_ns, take};
 use crate::object;
-use crate::permission::{bpf_can_be_used, refused};
+use crate::permission::refused;
 use crate::subscribers_layout::{
     CONTROL_WORDS, Control, Pass, Port, SESSION_WORDS, SubscriberCounts, UPLINKS_MOST, map,
 };
@@ -110,7 +110,6 @@ impl Programs {
     ///
     /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
     pub fn load(sessions: u32, prefixes: u32, places: u32) -> Result<(Programs, Owners), Error> {
-        bpf_can_be_used()?;
         forwarding_is_possible()?;
         let mut loader = EbpfLoader::new();
         // The programs do not read the kernel's types.

@@ -55,7 +55,7 @@ pub fn set_carrier(device: BorrowedFd<'_>, works: bool) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether the interface stays without a descriptor.
+/// Whether the interface persists without a descriptor.
 pub fn set_persistent(device: BorrowedFd<'_>, is_persistent: bool) -> io::Result<()> {
     // SAFETY: TUNSETPERSIST takes its argument by value.
     let result = unsafe {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use testkit::netns::{Namespace, Veth};
 use testkit::{Missing, program, require, wait_until};
 use xdp::Interface;
-use xdp::subscribers::Left;
+use xdp::subscribers::Leftover;
 
 const UPLINK: &str = "up0";
 const WORLD: &str = "198.51.100.2";
@@ -238,7 +238,7 @@ struct Awake {
 fn keep_awake(line: &Line) -> Awake {
     let left = line
         .far
-        .bound(|| Left::by(&Interface::find(WAN).expect("lines")).ok_or_else(io::Error::last_os_error));
+        .bound(|| Leftover::by(&Interface::find(WAN).expect("lines")).ok_or_else(io::Error::last_os_error));
     let left = left.expect("programs that nobody holds");
     let (over, is_over) = mpsc::channel::<()>();
     thread::spawn(move || {

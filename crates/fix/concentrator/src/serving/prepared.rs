@@ -14,7 +14,7 @@ use super::carried::{Carried, Routes};
 use super::control::{Control, State};
 use super::handover::Predecessor;
 use super::kept::Kept;
-use super::left::{Account, Left, clear_left};
+use super::leftover::{Account, Leftover, clear_leftover};
 use super::negotiator::{Negotiator, Trimming};
 use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
@@ -57,7 +57,7 @@ pub struct Prepared {
     has_former: bool,
     /// Sessions of one that was killed, and what else it has left.
     kept: Vec<Saved>,
-    left: Option<Left>,
+    leftover: Option<Leftover>,
     own: MacAddress,
     workers: usize,
     _lock: Lock,
@@ -90,14 +90,12 @@ impl Prepared {
         let lock = lock(sockets, &parent)?;
         let mtu = interface_mtu(&start, &parent)?;
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
-        let former = if start.is_takeover { former(sockets, &start)? } else { None };
+        let leftover = Leftover::by(&start.parent);
+        let former = if start.is_takeover { former(sockets, &start, leftover.is_some())? } else { None };
         let kept = Kept::at(record::path(sockets.state(), &sockets.named(&start.parent), ".sessions"));
-        let (sessions, left) = match &former {
-            Some(_) => (Vec::new(), None),
-            None => (sessions_of(&kept, report), Left::by(&start.parent)),
-        };
+        let sessions = if former.is_none() { sessions_of(&kept, report) } else { Vec::new() };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
-        let former_link = former_link.or_else(|| left.as_ref()?.interface().cloned());
+        let former_link = former_link.or_else(|| leftover.as_ref()?.interface().cloned());
         let has_name = former_link.as_ref().is_some_and(|link| link.name == start.name);
         let config = data_path(&start, mtu, has_name);
         memory::expect(
@@ -163,7 +161,7 @@ impl Prepared {
             name: has_name.then_some(start.name),
             has_former: former.is_some(),
             kept: sessions,
-            left,
+            leftover,
             own,
             workers,
             _lock: lock,
@@ -189,8 +187,8 @@ impl Prepared {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
             let sessions = std::mem::take(&mut self.kept);
-            if let Some(left) = self.left.take() {
-                return self.replace(left, sessions, report);
+            if let Some(leftover) = self.leftover.take() {
+                return self.replace(leftover, sessions, report);
             }
             let started = self.serving.path.forward()?;
             started.map(Forwarding::Started).map(Event::Forwarding).iter().for_each(&mut *report);
@@ -211,10 +209,10 @@ impl Prepared {
         let Some((mut predecessor, snapshot)) = former else {
             let sessions = sessions_of(&self.serving.negotiator.kept, report);
             // Which has kept its name.
-            Left::by(&control.parent).iter().for_each(Left::remove_interface);
+            Leftover::by(&control.parent).iter().for_each(Leftover::remove_interface);
             let mut serving = self.take_place(report)?;
             let restored = go_on(&mut serving, sessions, report)?;
-            clear_left(&control.parent);
+            clear_leftover(&control.parent);
             return Ok((serving, restored));
         };
         let (restored, mut pending) = self.restore(&predecessor, snapshot, began, report)?;
@@ -267,22 +265,22 @@ impl Prepared {
     /// Goes on with the sessions of a process that was killed, and takes the place of what has forwarded their packets until now.
     fn replace(
         mut self,
-        left: Left,
+        leftover: Leftover,
         sessions: Vec<Saved>,
         report: Report<'_>,
     ) -> Result<(Serving, Restored), Error> {
-        left.wait_for_this();
+        leftover.wait_for_this();
         let accounts: Vec<Account> = sessions.iter().filter_map(Account::of).collect();
         let restored = go_on(&mut self.serving, sessions, report)?;
-        left.remove_interface();
+        leftover.remove_interface();
         let name = self.name.take();
         name.into_iter().flat_map(|name| self.rename(&name)).for_each(|event| report(&event));
         forward(&self.serving.path, &mut *report);
         // Nothing is counted there any more.
-        let counted = left.counted(&accounts);
+        let counted = leftover.counted(&accounts);
         self.serving.negotiator.control.state().machine.settle(&counted, &mut []);
         self.serving.negotiator.keep(report);
-        left.clear();
+        leftover.clear();
         Ok((self.serving, restored))
     }
 
@@ -363,13 +361,17 @@ fn lock(sockets: &Instances, parent: &Link) -> Result<Lock, Error> {
     lock.ok_or_else(|| Error::Begun { parent: parent.name.clone() })
 }
 
-/// Whoever serves the interface now.
-fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
+/// Whoever serves the interface now. A killed process with a leftover has kept its interface.
+fn former(
+    sockets: &Instances,
+    start: &Start,
+    has_leftover: bool,
+) -> Result<Option<ConcentratorStatus>, Error> {
     match sockets.ask(&start.parent, "status") {
         Ok(former) => Ok(Some(former)),
         Err(ControlError::None { .. }) => Ok(None),
         Err(ControlError::Killed { .. }) => {
-            if Left::by(&start.parent).is_none() {
+            if !has_leftover {
                 wait_until_removed(&start.name);
             }
             Ok(None)

@@ -22,7 +22,6 @@ use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
 use crate::load::{load_program, map_error, not_loaded, now_ns, take};
 use crate::object;
-use crate::permission::bpf_can_be_used;
 
 const PROGRAM: &str = "fastpath";
 /// `BPF_NOEXIST` and `BPF_EXIST` of bpf(2) are not used: an entry is written whether it is there or not.
@@ -91,7 +90,6 @@ impl Forwarding {
     ///
     /// [`Error::NotPermitted`], [`Error::Lacks`], [`Error::System`] (memory), [`Error::Object`].
     pub fn load(flows: u32, next_hops: u32) -> Result<Forwarding, Error> {
-        bpf_can_be_used()?;
         forwarding_is_possible()?;
         let mut loader = EbpfLoader::new();
         // The program does not read the kernel's types.

@@ -1,8 +1,8 @@
 //! What outlives a process that is killed, so that packets go on until the next one has taken its place: the links, and of the
 //! memory of the programs what that one reads.
 //!
-//! Each interface has its folder of pins ([`crate::pins`]), whose lock the process holds as long as it has a program there. A folder
-//! that nobody holds is one that a killed process has left.
+//! Each interface has its folder of pins ([`crate::pins`]). As long as a process has a program there, it holds the lock of the folder. One
+//! that nobody holds is the leftover of a killed process.
 
 use crate::dead::{clear_dead, dead};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const FAMILY: Family = Family::Pppoe;
 
-/// A program on an interface. It is off, and its pins are removed, when this is dropped; where the process is killed, they stay.
+/// A program on an interface. It is off, and its pins are removed, when this is dropped; where the process is killed, it goes on.
 #[derive(Debug)]
 pub(super) struct Pinned {
     /// `None`: it is off.
@@ -33,16 +33,16 @@ pub(super) struct Pinned {
 impl Pinned {
     /// Puts a program on an interface, in the place of one that a killed process has left there.
     pub(super) fn put(interface: &Interface, program: BorrowedFd<'_>, mode: Mode) -> Result<Pinned, Error> {
-        if let Some(left) = left_on(interface)? {
+        if let Some(leftover) = leftover_on(interface)? {
             let is_same_mode = interface.link()?.xdp.is_some_and(|xdp| match mode {
                 Mode::Native => xdp.native.is_some(),
                 Mode::Generic => xdp.generic.is_some(),
             });
-            let link = left.0.get(LINK).ok().flatten().filter(|_| is_same_mode);
+            let link = leftover.0.get(LINK).ok().flatten().filter(|_| is_same_mode);
             if link.is_some_and(|link| bpf::link_update(link.as_fd(), program).is_ok()) {
-                return Ok(Pinned { folder: Some(left) });
+                return Ok(Pinned { folder: Some(leftover) });
             }
-            left.remove()?;
+            leftover.remove()?;
         }
         interface.is_free()?;
         let locked = pins::create(FAMILY, interface)?;
@@ -78,7 +78,7 @@ impl Drop for Pinned {
 /// # Errors
 ///
 /// [`Error::Attached`]: the process lives.
-fn left_on(interface: &Interface) -> Result<Option<Locked>, Error> {
+fn leftover_on(interface: &Interface) -> Result<Option<Locked>, Error> {
     let Some(xdp) = interface.link()?.xdp else { return Ok(None) };
     let Some((folder, _)) = pins::attached_with(FAMILY, &xdp)? else { return Ok(None) };
     let attached = folder.interface.clone();
@@ -90,31 +90,30 @@ fn left_on(interface: &Interface) -> Result<Option<Locked>, Error> {
     }
 }
 
-/// What a process that was killed has left: its programs, which forward until [`HEARTBEAT_MOST_NS`] after its last heartbeat, and what
+/// The leftover of a process that was killed: its programs, which forward until [`HEARTBEAT_MOST_NS`] after its last heartbeat, and what
 /// they have counted.
 ///
 /// [`HEARTBEAT_MOST_NS`]: crate::subscribers_layout::HEARTBEAT_MOST_NS
 #[derive(Debug)]
-pub struct Left {
+pub struct Leftover {
     lines: Interface,
     sessions: SharedWords,
     control: SharedWords,
 }
 
-impl Left {
-    /// That of the process which served an interface of the calling thread's network namespace. `None`: nothing was left, or by another
+impl Leftover {
+    /// That of the process which served an interface of the calling thread's network namespace. `None`: there is none, or of another
     /// version of the program, or this process may not see it, or the other one lives.
-    pub fn by(lines: &Interface) -> Option<Left> {
+    pub fn by(lines: &Interface) -> Option<Leftover> {
         let folders = pins::folders(FAMILY).ok()?;
         let is_its = |folder: &Folder| {
             folder.namespace == lines.namespace
-                && (folder.interface == lines.name
-                    || folder.link().is_ok_and(|link| link.is_some_and(|link| link.interface == lines.index)))
+                && (folder.interface == lines.name || interface_of(folder) == Some(lines.index))
         };
         let folder = folders.into_iter().find(is_its).filter(Folder::share)?;
         let sessions = words(&folder, map::SESSIONS, size_of::<SessionLine>()).ok()??;
         let control = words(&folder, map::CONTROL, size_of::<Control>()).ok()??;
-        (control.words().len() == CONTROL_WORDS).then(|| Left { lines: lines.clone(), sessions, control })
+        (control.words().len() == CONTROL_WORDS).then(|| Leftover { lines: lines.clone(), sessions, control })
     }
 
     fn control(&self, offset: usize) -> Option<&AtomicU64> {
@@ -154,11 +153,9 @@ impl Left {
             self.control(port + offset_of!(Port, interface))
         });
         let uplinks = uplinks.map(|word| word.load(Ordering::Relaxed) as u32).filter(|index| *index != 0);
-        let all = pins::folders(FAMILY).unwrap_or_default();
         let its: Vec<u32> = uplinks.chain([self.lines.index]).collect();
-        for folder in all {
-            let is_its =
-                folder.link().is_ok_and(|link| link.is_some_and(|link| its.contains(&link.interface)));
+        for folder in pins::folders(FAMILY).unwrap_or_default() {
+            let is_its = interface_of(&folder).is_some_and(|index| its.contains(&index));
             let is_here = folder.namespace == self.lines.namespace;
             // Whoever has one in use holds its lock.
             if is_its
@@ -173,7 +170,12 @@ impl Left {
     }
 }
 
-/// Removes what is left of interfaces that were removed.
+/// Index of the interface that has the program of a folder.
+fn interface_of(folder: &Folder) -> Option<u32> {
+    folder.link().ok().flatten().map(|link| link.interface)
+}
+
+/// Removes the pins of interfaces that were removed.
 pub(super) fn clear_all_dead() {
     for dead in dead(FAMILY).unwrap_or_default() {
         let _ = clear_dead(&dead);

@@ -1,8 +1,8 @@
-//! What a process has left that was killed while programs in XDP forwarded: they forward on, and the interface of its subscribers,
+//! The leftover of a process that was killed while programs in XDP forwarded: they forward on, and the interface of its subscribers,
 //! which the kernel has routes to, is there, without anybody behind it.
 //!
-//! The next process restores the sessions beside it, as beside a process that lives, and takes its place then. Packets that the
-//! programs leave to the kernel are lost meanwhile.
+//! The next process restores the sessions while it is there, as at a takeover, and takes its place then. Packets that the programs
+//! pass to the kernel are lost meanwhile.
 
 use super::carried::{Around, ip_traffic};
 use crate::subscribers::Key;
@@ -16,8 +16,8 @@ use xdp::Interface;
 
 /// It. See the module.
 #[derive(Debug)]
-pub(crate) struct Left {
-    programs: xdp::subscribers::Left,
+pub(crate) struct Leftover {
+    programs: xdp::subscribers::Leftover,
     interface: Option<Link>,
 }
 
@@ -46,13 +46,13 @@ impl Account {
     }
 }
 
-impl Left {
+impl Leftover {
     /// That of the process which served an interface; `None`: there is nothing.
-    pub(crate) fn by(parent: &str) -> Option<Left> {
-        let programs = xdp::subscribers::Left::by(&Interface::find(parent).ok()?)?;
+    pub(crate) fn by(parent: &str) -> Option<Leftover> {
+        let programs = xdp::subscribers::Leftover::by(&Interface::find(parent).ok()?)?;
         let interface = netlink::link_by_index(programs.interface()).ok();
         let interface = interface.filter(|link| link.kind.as_deref() == Some("tun"));
-        Some(Left { programs, interface })
+        Some(Leftover { programs, interface })
     }
 
     /// It forwards on for as long as it would after a kill now. Only for who is about to take its place: what began and failed, again and
@@ -91,7 +91,7 @@ impl Left {
     }
 }
 
-/// Removes what a killed process that served an interface has left there; whether there was anything.
-pub fn clear_left(parent: &str) -> bool {
-    Left::by(parent).map(Left::clear).is_some()
+/// Removes the leftover of a killed process that served an interface; whether there was anything.
+pub fn clear_leftover(parent: &str) -> bool {
+    Leftover::by(parent).map(Leftover::clear).is_some()
 }
