@@ -49,7 +49,7 @@ doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) test --workspace --locked --doc --quiet
 
-# The clang that crates/fix/xdp/bpf/build names, since another one gives other octets.
+# The clang that crates/fix/xdp/bpf/build names, since another one gives other bytes.
 bpf:
 	crates/fix/xdp/bpf/build
 

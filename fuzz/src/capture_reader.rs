@@ -46,8 +46,8 @@ fn in_parallel(mut capture: Capture, chunk: usize) -> (Vec<Seen>, Vec<String>) {
     (seen, told(&report))
 }
 
-pub fn run(octets: &[u8]) {
-    let Some((&[chunk, how], bytes)) = octets.split_first_chunk() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((&[chunk, how], bytes)) = bytes.split_first_chunk() else { return };
     let stream = |name: &str| Capture::from_reader(Cursor::new(bytes.to_vec()), name);
     let Ok(capture) = stream("input") else { return };
     let expected = in_order(capture, 256 << 10);

@@ -36,8 +36,8 @@ fn lies_within(seen: &Dissection, frame: &[u8]) {
     assert!(headers <= frame.len());
 }
 
-pub fn run(octets: &[u8]) {
-    let Some((&[link, missing_high, missing_low, cut], frame)) = octets.split_first_chunk() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((&[link, missing_high, missing_low, cut], frame)) = bytes.split_first_chunk() else { return };
     let link = LINKS[usize::from(link) % LINKS.len()];
     let wire_length = frame.len() + usize::from(u16::from_be_bytes([missing_high, missing_low]));
     for wire_length in [frame.len(), wire_length] {

@@ -5,8 +5,8 @@ use rxlane_wire::emit::Encapsulation;
 use rxlane_wire::ethernet::MacAddress;
 use rxlane_wire::{IpVersion, Link, dissect};
 
-pub fn run(octets: &[u8]) {
-    let Ok(text) = str::from_utf8(octets) else { return };
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
     let encapsulation: Encapsulation = match text.parse() {
         Ok(encapsulation) => encapsulation,
         Err(error) => return assert!(!format!("{error}").is_empty()),

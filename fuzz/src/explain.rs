@@ -32,13 +32,13 @@ fn adds_up(report: &Report) {
     assert!(report.flows.unidirectional <= frames);
 }
 
-pub fn run(octets: &[u8]) {
-    let Ok(capture) = Capture::from_reader(Cursor::new(octets.to_vec()), "fuzz") else { return };
+pub fn run(bytes: &[u8]) {
+    let Ok(capture) = Capture::from_reader(Cursor::new(bytes.to_vec()), "fuzz") else { return };
     let one = report(capture, 1);
     adds_up(&one);
-    if octets.len() % 8 == 0 {
+    if bytes.len() % 8 == 0 {
         let mut file = tempfile::tempfile().expect("temporary file");
-        file.write_all(octets).expect("written");
+        file.write_all(bytes).expect("written");
         file.rewind().expect("rewound");
         let mut capture = Capture::from_file(file, "fuzz").expect("opened before");
         capture.set_chunk_size(64);

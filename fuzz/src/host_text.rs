@@ -20,7 +20,7 @@ fn lines(name: &str, text: &[u8]) -> Vec<Box<str>> {
         }
         Quote::new(&source, 0, None, line).text.as_ref().into()
     };
-    text.split_inclusive(|octet| *octet == b'\n').map(quoted).collect()
+    text.split_inclusive(|byte| *byte == b'\n').map(quoted).collect()
 }
 
 /// Texts by name, and their lines.

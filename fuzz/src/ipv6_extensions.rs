@@ -12,21 +12,21 @@ fn written(header: &dyn Emit) -> Vec<u8> {
     buffer
 }
 
-fn alone(kind: Kind, octets: &[u8]) {
-    let Ok(header) = Header::parse(kind, octets, octets.len()) else { return };
+fn alone(kind: Kind, bytes: &[u8]) {
+    let Ok(header) = Header::parse(kind, bytes, bytes.len()) else { return };
     let options: usize = header.options().map_while(Result::ok).map(|option| option.value.len() + 2).sum();
     assert!(options + 2 <= header.bytes.len());
     let _ = (header.check_routing(), header.check_options(), header.jumbo_payload());
     let _ = (header.home_address(), header.routing2_destination(), header.fragment());
     let again = match kind {
-        Kind::HopByHop => HopByHop::parse(octets).map(|header| written(&header)),
-        Kind::Routing => Routing::parse(octets).map(|header| written(&header)),
-        Kind::DestinationOptions => DestinationOptions::parse(octets).map(|header| written(&header)),
-        Kind::Authentication => Authentication::parse(octets).map(|header| written(&header)),
+        Kind::HopByHop => HopByHop::parse(bytes).map(|header| written(&header)),
+        Kind::Routing => Routing::parse(bytes).map(|header| written(&header)),
+        Kind::DestinationOptions => DestinationOptions::parse(bytes).map(|header| written(&header)),
+        Kind::Authentication => Authentication::parse(bytes).map(|header| written(&header)),
         // Reserved bits are not kept.
         Kind::Fragment => {
-            let again = Fragment::parse(octets).map(|header| written(&header));
-            assert_eq!(Fragment::parse(octets), again.and_then(|octets| Fragment::parse(&octets)));
+            let again = Fragment::parse(bytes).map(|header| written(&header));
+            assert_eq!(Fragment::parse(bytes), again.and_then(|bytes| Fragment::parse(&bytes)));
             return;
         }
     };
@@ -39,8 +39,8 @@ fn alone(kind: Kind, octets: &[u8]) {
     }
 }
 
-pub fn run(octets: &[u8]) {
-    let Some((&next, chain)) = octets.split_first() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((&next, chain)) = bytes.split_first() else { return };
     let kinds =
         [Kind::HopByHop, Kind::Routing, Kind::Fragment, Kind::DestinationOptions, Kind::Authentication];
     for kind in kinds {

@@ -13,8 +13,8 @@ const LOCAL: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 1]);
 const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6,q:7", "pppoe:7", "ad:100,q:200,pppoe:7"];
 
-pub fn run(octets: &[u8]) {
-    let Some((choice, frame)) = octets.split_first() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((choice, frame)) = bytes.split_first() else { return };
     let link = LINKS[usize::from(*choice) % LINKS.len()];
     received(&framing(link, LOCAL, PEER), &framing(link, PEER, LOCAL), frame);
     let mut head = Head::new();
@@ -30,12 +30,12 @@ fn framing(link: &str, local: MacAddress, peer: MacAddress) -> Framing {
 }
 
 fn received(near: &Framing, far: &Framing, frame: &[u8]) {
-    let mut octets = frame.to_vec();
-    let range = match near.decapsulate(&mut octets) {
+    let mut bytes = frame.to_vec();
+    let range = match near.decapsulate(&mut bytes) {
         Ok(range) => range,
-        Err(_) => return assert_eq!(octets, frame),
+        Err(_) => return assert_eq!(bytes, frame),
     };
-    let taken = octets.get(range).expect("a part of the frame").to_vec();
+    let taken = bytes.get(range).expect("a part of the frame").to_vec();
     let mut head = Head::new();
     let rest = far.encapsulate(&taken, &mut head).expect("the other end sends it");
     let mut again = [head.bytes(), rest].concat();
@@ -48,10 +48,10 @@ fn received(near: &Framing, far: &Framing, frame: &[u8]) {
 }
 
 fn lowered(packet: &[u8]) {
-    let mut octets = packet.to_vec();
-    let is_lower = Clamp::for_mtu(1400).lower(&mut octets, Checksum::Whole);
-    assert_eq!(is_lower, octets != packet);
-    let sum = |octets: &[u8]| Sum::of(octets).folded() % 0xffff;
-    assert_eq!(sum(packet), sum(&octets));
-    assert!(!Clamp::for_mtu(1400).lower(&mut octets, Checksum::Whole), "once is enough");
+    let mut bytes = packet.to_vec();
+    let is_lower = Clamp::for_mtu(1400).lower(&mut bytes, Checksum::Whole);
+    assert_eq!(is_lower, bytes != packet);
+    let sum = |bytes: &[u8]| Sum::of(bytes).folded() % 0xffff;
+    assert_eq!(sum(packet), sum(&bytes));
+    assert!(!Clamp::for_mtu(1400).lower(&mut bytes, Checksum::Whole), "once is enough");
 }

@@ -55,4 +55,4 @@ static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
     found.unwrap_or_else(|| panic!("RXLANE_FUZZ={wanted}: no such target; there are {names}")).1
 });
 
-fuzz_target!(|octets: &[u8]| CHOSEN(octets));
+fuzz_target!(|bytes: &[u8]| CHOSEN(bytes));

@@ -13,7 +13,7 @@ fn land(profile: Profile, frame: &[u8]) {
 }
 
 pub fn run(input: &[u8]) {
-    let mut parts = input.splitn(2, |octet| *octet == 0);
+    let mut parts = input.splitn(2, |byte| *byte == 0);
     let Ok(text) = str::from_utf8(parts.next().unwrap_or_default()) else { return };
     let frame = parts.next().unwrap_or_default();
     let profile = match Profile::parse("fuzz.toml", "fuzz", text) {

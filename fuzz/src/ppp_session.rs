@@ -1,5 +1,5 @@
 //! A PPP session of either end, to which any packets come at any time. The first byte chooses the end and its methods, then
-//! steps follow: an byte below 0xf0 is the length of a packet, which follows; 0xf0 lets time pass to the next deadline, 0xf1 to
+//! steps follow: a byte below 0xf0 is the length of a packet, which follows; 0xf0 lets time pass to the next deadline, 0xf1 to
 //! 0xfd so many times 700 ms, 0xfe answers claims, right or wrong, 0xff closes the session. It never panics, sends a bounded
 //! number of packets of bounded length, and its deadline is not past once it was called.
 
@@ -43,7 +43,7 @@ impl Watch {
         for action in actions.drain(..) {
             assert!(!self.over, "nothing follows: {action:?}");
             match action {
-                Action::Send(octets) => assert!(octets.len() >= 6 && octets.len() <= 1494),
+                Action::Send(bytes) => assert!(bytes.len() >= 6 && bytes.len() <= 1494),
                 Action::Up4(_) => assert!(!std::mem::replace(&mut self.up[0], true)),
                 Action::Up6(_) => assert!(!std::mem::replace(&mut self.up[1], true)),
                 Action::Down(Family::Ipv4) => assert!(std::mem::replace(&mut self.up[0], false)),
@@ -64,14 +64,14 @@ impl Watch {
     }
 }
 
-pub fn run(octets: &[u8]) {
-    let Some((choice, mut steps)) = octets.split_first() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((choice, mut steps)) = bytes.split_first() else { return };
     // Two ends draw different numbers.
     let mut counter = *choice;
-    let mut random = |octets: &mut [u8]| {
-        for octet in octets {
+    let mut random = |bytes: &mut [u8]| {
+        for byte in bytes {
             counter = counter.wrapping_mul(29).wrapping_add(71);
-            *octet = counter;
+            *byte = counter;
         }
     };
     let mut session = Session::new(Arc::new(config(*choice)), 1492);

@@ -1,7 +1,7 @@
 //! A sequence of frames, times and events to a PPPoE client: no panic; sessions open and close in turn, and what is over sends no
 //! PPP any more; whatever happens it waits no longer than it should, and closed it has nothing left to do.
 //!
-//! Each step is an byte that says what, an byte that says which concentrator or how long, and what it needs: see `step`. The
+//! Each step is a byte that says what, a byte that says which concentrator or how long, and what it needs: see `step`. The
 //! concentrators want no authentication, so that sessions come up.
 
 use rxlane_pppoe::client::{Action, Client, Config, Phase, Reconnect};
@@ -16,9 +16,9 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub fn run(octets: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let mut world = World::new();
-    let mut rest = octets;
+    let mut rest = bytes;
     while let [what, which, behind @ ..] = rest {
         rest = world.step(*what, *which, behind);
     }
@@ -58,10 +58,10 @@ const fn concentrator(which: u8) -> MacAddress {
 }
 
 fn random(seed: &mut u64) -> impl FnMut(&mut [u8]) {
-    |octets: &mut [u8]| {
-        for octet in octets {
+    |bytes: &mut [u8]| {
+        for byte in bytes {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *octet = (*seed >> 56) as u8;
+            *byte = (*seed >> 56) as u8;
         }
     }
 }
@@ -222,8 +222,8 @@ impl World {
 }
 
 /// As many bytes as the first says.
-fn part(octets: &[u8]) -> (&[u8], &[u8]) {
-    match octets {
+fn part(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes {
         [length, rest @ ..] => rest.split_at(rest.len().min(usize::from(*length))),
         [] => (&[], &[]),
     }

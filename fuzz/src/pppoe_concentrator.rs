@@ -29,9 +29,9 @@ const CAPS: Caps = Caps { sessions: 6, half_open: 5, place: 5, place_half_open: 
 const ADDRESSES: u32 = 3;
 const SECRETS: &str = "u0 * p *\nu1 * p 10.0.0.9\nu2 * p -\n* * p *\n";
 
-pub fn run(octets: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let mut world = World::new();
-    let mut rest = octets;
+    let mut rest = bytes;
     while let [what, which, behind @ ..] = rest {
         rest = world.step(*what, usize::from(*which), behind);
         world.check();
@@ -75,10 +75,10 @@ fn address(host: usize) -> (Place, MacAddress) {
 }
 
 fn random(seed: &mut u64) -> impl FnMut(&mut [u8]) {
-    |octets: &mut [u8]| {
-        for octet in octets {
+    |bytes: &mut [u8]| {
+        for byte in bytes {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *octet = (*seed >> 56) as u8;
+            *byte = (*seed >> 56) as u8;
         }
     }
 }
@@ -303,8 +303,8 @@ fn of_ipv6(is_dhcp: bool, payload: &[u8]) -> Vec<u8> {
 }
 
 /// As many bytes as the first says.
-fn part(octets: &[u8]) -> (&[u8], &[u8]) {
-    match octets {
+fn part(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes {
         [length, rest @ ..] => rest.split_at(rest.len().min(usize::from(*length))),
         [] => (&[], &[]),
     }

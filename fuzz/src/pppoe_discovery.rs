@@ -1,7 +1,7 @@
 //! Any bytes as a discovery packet, and as packets that come to a host and to a concentrator: no panic, no session without a
 //! number, no request without a cookie that was given out, and whatever is sent can be read.
 //!
-//! Input: packets, each `how | from | length | octets`. The lowest bits of `how` say what the bytes are framed as.
+//! Input: packets, each `how | from | length | bytes`. The lowest bits of `how` say what the bytes are framed as.
 
 use rxlane_pppoe::discovery::concentrator::{self, Answer, Arrival, Concentrator};
 use rxlane_pppoe::discovery::host::{self, Action, Host};
@@ -27,10 +27,10 @@ struct Machines {
     drawn: u8,
 }
 
-pub fn run(octets: &[u8]) {
-    message(octets);
+pub fn run(bytes: &[u8]) {
+    message(bytes);
     let mut drawn = 0;
-    let mut random = |octets: &mut [u8]| fill(&mut drawn, octets);
+    let mut random = |bytes: &mut [u8]| fill(&mut drawn, bytes);
     let mut wanted = host::Config::default();
     wanted.max_payload = 1500;
     let mut offered = concentrator::Config::new(b"ac");
@@ -40,7 +40,7 @@ pub fn run(octets: &[u8]) {
     let mut machines =
         Machines { now: Duration::ZERO, host, concentrator, uniq: Vec::new(), cookies: Vec::new(), drawn };
     machines.start();
-    let mut rest = octets;
+    let mut rest = bytes;
     while let Some((&[how, from, length], behind)) = rest.split_first_chunk() {
         let (packet, behind) = behind.split_at(behind.len().min(length.into()));
         rest = behind;
@@ -48,17 +48,17 @@ pub fn run(octets: &[u8]) {
     }
 }
 
-fn fill(drawn: &mut u8, octets: &mut [u8]) {
-    for octet in octets {
+fn fill(drawn: &mut u8, bytes: &mut [u8]) {
+    for byte in bytes {
         *drawn = drawn.wrapping_mul(5).wrapping_add(17);
-        *octet = *drawn;
+        *byte = *drawn;
     }
 }
 
-fn message(octets: &[u8]) {
-    let Ok(message) = Message::parse(octets) else { return };
+fn message(bytes: &[u8]) {
+    let Ok(message) = Message::parse(bytes) else { return };
     let length: usize = message.tags().map(|tag| Tag::HEADER_LENGTH + tag.value.len()).sum();
-    assert!(length + 6 <= octets.len());
+    assert!(length + 6 <= bytes.len());
     let builder = Builder::new(message.code(), message.session());
     let written = message.tags().fold(builder, |packet, tag| packet.tag(tag.kind, tag.value)).finish();
     match written {
@@ -78,15 +78,15 @@ impl Machines {
     fn start(&mut self) {
         let mut actions = Vec::new();
         let drawn = &mut self.drawn;
-        self.host.start(self.now, &mut |octets: &mut [u8]| fill(drawn, octets), &mut actions);
+        self.host.start(self.now, &mut |bytes: &mut [u8]| fill(drawn, bytes), &mut actions);
         self.act(actions);
     }
 
-    fn step(&mut self, how: u8, from: u8, octets: &[u8]) {
+    fn step(&mut self, how: u8, from: u8, bytes: &[u8]) {
         let mut framed = Vec::new();
         if let Some(code) = CODES.get(usize::from(how & 7)) {
             // With the Host-Uniq that the host waits for, and a cookie that was given out.
-            let mut tags = octets.to_vec();
+            let mut tags = bytes.to_vec();
             let mut add = |kind, value: &[u8]| {
                 let tag = Tag { kind, value };
                 let mut room = vec![0; tag.length()];
@@ -103,7 +103,7 @@ impl Machines {
             framed.extend((tags.len() as u16).to_be_bytes());
             framed.extend(tags);
         }
-        let payload = if framed.is_empty() { octets } else { &framed };
+        let payload = if framed.is_empty() { bytes } else { &framed };
         let source = MacAddress([2, 0, 0, 0, 1, from & 3]);
         self.to_host(Packet { source, destination: HOST, payload });
         self.to_concentrator(Packet { source: HOST, destination: OWN, payload });
@@ -149,7 +149,7 @@ impl Machines {
     fn to_concentrator(&mut self, packet: Packet<'_>) {
         let arrival = Arrival { place: Place::default(), own: OWN, max_payload: u16::MAX, packet };
         let drawn = &mut self.drawn;
-        match self.concentrator.receive(self.now, &arrival, &mut |octets: &mut [u8]| fill(drawn, octets)) {
+        match self.concentrator.receive(self.now, &arrival, &mut |bytes: &mut [u8]| fill(drawn, bytes)) {
             Answer::Ignored(_) => {}
             Answer::Offer(payload) => {
                 let offer = Message::parse(&payload).expect("it can be read");

@@ -5,10 +5,10 @@
 use rxlane_wire::emit::{Emit, LineIdentification};
 use rxlane_wire::pppoe::{Tag, tags};
 
-pub fn run(octets: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let mut written = Vec::new();
     let mut failed = false;
-    for tag in tags(octets) {
+    for tag in tags(bytes) {
         assert!(!failed, "an error ends the walk");
         match tag {
             Ok(tag) => {
@@ -36,5 +36,5 @@ pub fn run(octets: &[u8]) {
             }
         }
     }
-    assert_eq!(octets.get(..written.len()), Some(&written[..]));
+    assert_eq!(bytes.get(..written.len()), Some(&written[..]));
 }

@@ -16,8 +16,8 @@ fn round_trip<T: FromStr<Err: Display> + Display + Debug + PartialEq>(text: &str
     }
 }
 
-pub fn run(octets: &[u8]) {
-    let Ok(text) = str::from_utf8(octets) else { return };
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
     round_trip::<HashKey>(text);
     round_trip::<HashFields>(text);
     round_trip::<FlowHash>(text);

@@ -3,7 +3,7 @@
 //! coalesced segments into what was received.
 //!
 //! The first byte says which. A super-packet: a second byte of choices, ten of virtio header, the packet. A batch: steps,
-//! each an byte that says what follows: a frame with its length in the next byte, or one byte for a frame that
+//! each a byte that says what follows: a frame with its length in the next byte, or one byte for a frame that
 //! continues the one before, with that byte changed.
 
 use rxlane_offload::checksum::{Verdict, verify, verify_ipv4_header};
@@ -16,16 +16,16 @@ use std::collections::HashMap;
 
 const MACS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2])];
 
-pub fn run(octets: &[u8]) {
-    match octets.split_first() {
+pub fn run(bytes: &[u8]) {
+    match bytes.split_first() {
         Some((0..=127, rest)) => super_packet(rest),
         Some((_, rest)) => batch(rest),
         None => {}
     }
 }
 
-fn super_packet(octets: &[u8]) {
-    let Some((choices, rest)) = octets.split_first() else { return };
+fn super_packet(bytes: &[u8]) {
+    let Some((choices, rest)) = bytes.split_first() else { return };
     let Some((header, packet)) = rest.split_first_chunk() else { return };
     let mut header = NetHeader::parse(header);
     let mut packet = packet.to_vec();
@@ -106,8 +106,8 @@ fn frames(mut steps: &[u8]) -> Vec<Vec<u8>> {
                 go_on(&mut frame);
                 if let (true, Some((at, rest))) = (kind == 3, steps.split_first()) {
                     let at = usize::from(*at) % frame.len().max(1);
-                    if let Some(octet) = frame.get_mut(at) {
-                        *octet ^= 1 << (step >> 2 & 7);
+                    if let Some(byte) = frame.get_mut(at) {
+                        *byte ^= 1 << (step >> 2 & 7);
                     }
                     steps = rest;
                 }
@@ -136,7 +136,7 @@ fn go_on(frame: &mut [u8]) {
     else {
         return;
     };
-    let header = frame.get(at + 12).map_or(0, |octet| usize::from(octet >> 4) * 4);
+    let header = frame.get(at + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     let payload = (network + packet.len()).saturating_sub(at + header) as u32;
     if seen.flow().is_some_and(|flow| flow.protocol() == IpProtocol::TCP.0)
         && let Some(place) = frame.get_mut(at + 4..).and_then(|rest| rest.first_chunk_mut::<4>())
@@ -214,11 +214,11 @@ fn batch(steps: &[u8]) {
             }
             Delivery::Packet(packet) => packet,
         };
-        let mut octets = packet.pieces().collect::<Vec<_>>().concat();
-        assert_eq!(octets.len(), packet.length());
+        let mut bytes = packet.pieces().collect::<Vec<_>>().concat();
+        assert_eq!(bytes.len(), packet.length());
         let numbers: Vec<usize> = packet.frames().collect();
         assert_eq!(numbers.len(), packet.segments());
-        let segments = Segments::new(&Prefix::NONE, &packet.header(), &mut octets);
+        let segments = Segments::new(&Prefix::NONE, &packet.header(), &mut bytes);
         let mut segments = match segments {
             Ok(segments) if packet.has_fixed_identification() => segments.with_fixed_identification(),
             Ok(segments) => segments,

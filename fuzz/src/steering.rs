@@ -8,8 +8,8 @@ use rxlane_xdp::hash::bucket;
 use rxlane_xdp::layout::{Reason, Settings};
 use rxlane_xdp::reference::{decide, decide_in_buffers};
 
-pub fn run(octets: &[u8]) {
-    let Some((&[classes, cut_high, cut_low], frame)) = octets.split_first_chunk() else { return };
+pub fn run(bytes: &[u8]) {
+    let Some((&[classes, cut_high, cut_low], frame)) = bytes.split_first_chunk() else { return };
     let key = std::array::from_fn(|word| 0x9e37_79b1_u32.wrapping_mul(word as u32 + 1));
     let symmetric =
         Settings { key, classes: u32::from(classes), symmetric: 1, cpus: 1, spare: 0, hold_ns: 0 };

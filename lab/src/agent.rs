@@ -9,20 +9,20 @@ pub const PORT: &str = "rxlane.agent";
 /// Bytes in JSON: every byte is the character of its number, so that text stays readable and nothing is lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Octets(pub Vec<u8>);
+pub struct Bytes(pub Vec<u8>);
 
-impl From<Octets> for String {
-    fn from(octets: Octets) -> String {
-        octets.0.into_iter().map(char::from).collect()
+impl From<Bytes> for String {
+    fn from(bytes: Bytes) -> String {
+        bytes.0.into_iter().map(char::from).collect()
     }
 }
 
-impl TryFrom<String> for Octets {
+impl TryFrom<String> for Bytes {
     type Error = std::char::TryFromCharError;
 
     /// Error: a character above U+00FF.
-    fn try_from(text: String) -> Result<Octets, Self::Error> {
-        text.chars().map(u8::try_from).collect::<Result<_, _>>().map(Octets)
+    fn try_from(text: String) -> Result<Bytes, Self::Error> {
+        text.chars().map(u8::try_from).collect::<Result<_, _>>().map(Bytes)
     }
 }
 
@@ -35,7 +35,7 @@ pub enum Request {
         /// Program and arguments.
         argv: Vec<String>,
         /// What it reads.
-        stdin: Octets,
+        stdin: Bytes,
         /// After this it is killed with all its children, milliseconds.
         timeout_ms: u64,
     },
@@ -65,7 +65,7 @@ pub enum Request {
         /// Its path.
         path: String,
         /// Its content.
-        content: Octets,
+        content: Bytes,
     },
 }
 
@@ -85,9 +85,9 @@ pub enum Reply {
         /// Whether its time was over.
         timed_out: bool,
         /// Its standard output.
-        stdout: Octets,
+        stdout: Bytes,
         /// Its standard error.
-        stderr: Octets,
+        stderr: Bytes,
     },
     /// A command was started.
     Started {
@@ -95,7 +95,7 @@ pub enum Reply {
         pid: u32,
     },
     /// A file's content.
-    Content(Octets),
+    Content(Bytes),
     /// It was done and there is nothing to say.
     Done,
     /// It could not be done.
@@ -145,18 +145,18 @@ mod tests {
 
     #[test]
     fn octets_survive_json_and_text_stays_readable() {
-        let all = Octets((0..=255).collect());
+        let all = Bytes((0..=255).collect());
         let json = serde_json::to_string(&all).expect("JSON");
-        assert_eq!(serde_json::from_str::<Octets>(&json).expect("octets"), all);
-        assert_eq!(serde_json::to_string(&Octets(b"rx 17\n".to_vec())).expect("JSON"), "\"rx 17\\n\"");
-        assert!(serde_json::from_str::<Octets>("\"\u{0100}\"").is_err());
+        assert_eq!(serde_json::from_str::<Bytes>(&json).expect("octets"), all);
+        assert_eq!(serde_json::to_string(&Bytes(b"rx 17\n".to_vec())).expect("JSON"), "\"rx 17\\n\"");
+        assert!(serde_json::from_str::<Bytes>("\"\u{0100}\"").is_err());
     }
 
     #[test]
     fn a_message_is_one_line() {
         let request = Request::Run {
             argv: vec!["cat".to_owned(), "a\nb".to_owned()],
-            stdin: Octets(b"\n\r\0".to_vec()),
+            stdin: Bytes(b"\n\r\0".to_vec()),
             timeout_ms: 7,
         };
         let line = serde_json::to_string(&Numbered { number: 3, body: request.clone() }).expect("JSON");

@@ -11,7 +11,7 @@ const ALIGNMENT: usize = 4;
 /// An archive that grows entry by entry.
 #[derive(Debug, Default)]
 pub struct Archive {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     entries: u32,
 }
 
@@ -39,7 +39,7 @@ impl Archive {
     /// The archive with its end mark.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
-        self.octets
+        self.bytes
     }
 
     /// # Panics
@@ -51,19 +51,19 @@ impl Archive {
         let name = path.len() as u32 + 1;
         // inode, mode, uid, gid, links, mtime, size, device of the file system (2), device (2), name, checksum
         let fields = [self.entries, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name, 0];
-        self.octets.extend_from_slice(MAGIC.as_bytes());
+        self.bytes.extend_from_slice(MAGIC.as_bytes());
         for field in fields {
-            self.octets.extend_from_slice(format!("{field:08x}").as_bytes());
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
         }
-        self.octets.extend_from_slice(path.as_bytes());
-        self.octets.push(0);
+        self.bytes.extend_from_slice(path.as_bytes());
+        self.bytes.push(0);
         self.align();
-        self.octets.extend_from_slice(content);
+        self.bytes.extend_from_slice(content);
         self.align();
     }
 
     fn align(&mut self) {
-        self.octets.resize(self.octets.len().next_multiple_of(ALIGNMENT), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
     }
 }
 
@@ -78,15 +78,15 @@ mod tests {
     fn an_entry_is_a_header_a_name_and_a_content_each_aligned() {
         let mut archive = Archive::new();
         archive.file("init", 0o755, b"hello");
-        let octets = archive.finish();
+        let bytes = archive.finish();
         let header = "070701\
             00000001000081ed00000000000000000000000100000000\
             000000050000000000000000000000000000000000000005\
             00000000";
-        assert_eq!(&octets[..110], header.as_bytes());
-        assert_eq!(&octets[110..124], b"init\0\0hello\0\0\0");
-        assert_eq!(&octets[124..130], b"070701");
-        assert_eq!(octets.len() % 4, 0);
+        assert_eq!(&bytes[..110], header.as_bytes());
+        assert_eq!(&bytes[110..124], b"init\0\0hello\0\0\0");
+        assert_eq!(&bytes[124..130], b"070701");
+        assert_eq!(bytes.len() % 4, 0);
     }
 
     #[test]

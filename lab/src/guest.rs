@@ -1,6 +1,6 @@
 //! A guest: booted, spoken to, ended.
 
-use crate::agent::{Numbered, Octets, Output, Reply, Request, TIMEOUT};
+use crate::agent::{Bytes, Numbered, Output, Reply, Request, TIMEOUT};
 use crate::instructions::Counts;
 use crate::machine::{Process, Spec, mac};
 use crate::packages::Kernel;
@@ -89,7 +89,7 @@ impl Guest {
         let argv: Vec<String> = argv.iter().map(|word| word.as_ref().to_owned()).collect();
         let shown = argv.join(" ");
         let timeout_ms = limit.as_millis() as u64;
-        let request = Request::Run { argv, stdin: Octets(stdin.to_vec()), timeout_ms };
+        let request = Request::Run { argv, stdin: Bytes(stdin.to_vec()), timeout_ms };
         match self.ask(request, limit + ANSWER).with_context(|| shown.clone())? {
             Reply::Ran { status, timed_out, stdout, stderr } => {
                 Ok(Output { status, timed_out, stdout: stdout.0, stderr: stderr.0 })
@@ -159,7 +159,7 @@ impl Guest {
     ///
     /// It cannot be written.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        let content = Octets(content.to_vec());
+        let content = Bytes(content.to_vec());
         match self.ask(Request::Write { path: path.to_owned(), content }, ANSWER)? {
             Reply::Done => Ok(()),
             other => Err(unexpected(&other)),
@@ -285,8 +285,8 @@ impl Guest {
 
     /// What its kernel has printed on the console.
     pub fn console(&self) -> String {
-        let octets = fs::read(self.folder.path().join("console")).unwrap_or_default();
-        String::from_utf8_lossy(&octets).into_owned()
+        let bytes = fs::read(self.folder.path().join("console")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The process id of QEMU.

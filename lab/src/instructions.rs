@@ -73,9 +73,9 @@ impl Counts {
     }
 
     fn number(&self, place: usize) -> Result<u64> {
-        let mut octets = [0; 8];
-        self.file.read_exact_at(&mut octets, place as u64 * 8).context("counts of instructions")?;
-        Ok(u64::from_ne_bytes(octets))
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, place as u64 * 8).context("counts of instructions")?;
+        Ok(u64::from_ne_bytes(bytes))
     }
 }
 

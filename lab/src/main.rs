@@ -16,7 +16,7 @@ const USAGE: &str = "usage: rxlane-lab prepare                        fetch tool
                                                  boot a guest with two adapters, wan and lan, run a command in it
        rxlane-lab agent                          in a guest: execute what the harness asks
        rxlane-lab session IFACE ID MAC           in a guest: a PPPoE session without negotiation, until killed
-       rxlane-lab transfer OCTETS SIZE,… NETNS ADDRESS,… NETNS ADDRESS,…
+       rxlane-lab transfer BYTES SIZE,… NETNS ADDRESS,… NETNS ADDRESS,…
                                                  in a guest: checked TCP and UDP between two network namespaces";
 
 fn main() -> ExitCode {
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         ["prepare"] => prepare(),
         ["agent"] => server::serve().map(|()| ExitCode::SUCCESS),
         ["session", interface, number, peer] => session(interface, number, peer),
-        ["transfer", octets, sizes, one, addresses, other, far] => {
-            transferred(octets, sizes, (one, addresses), (other, far))
+        ["transfer", bytes, sizes, one, addresses, other, far] => {
+            transferred(bytes, sizes, (one, addresses), (other, far))
         }
         ["run", words @ ..] if !words.is_empty() => run(words),
         _ => {
@@ -73,14 +73,14 @@ fn session(interface: &str, number: &str, peer: &str) -> Result<ExitCode> {
 }
 
 /// For each pair of addresses, one of each end, in their order.
-fn transferred(octets: &str, sizes: &str, one: (&str, &str), other: (&str, &str)) -> Result<ExitCode> {
-    let octets = octets.parse().with_context(|| format!("{octets}: no number of bytes"))?;
+fn transferred(bytes: &str, sizes: &str, one: (&str, &str), other: (&str, &str)) -> Result<ExitCode> {
+    let bytes = bytes.parse().with_context(|| format!("{bytes}: no number of bytes"))?;
     let sizes = sizes.split(',').map(|size| size.parse().with_context(|| format!("{size}: no size")));
     let sizes = sizes.collect::<Result<Vec<usize>>>()?;
     let (near, far) = (End::listed(one.0, one.1)?, End::listed(other.0, other.1)?);
     ensure!(near.len() == far.len(), "one end has {} addresses, the other {}", near.len(), far.len());
     for (near, far) in near.iter().zip(&far) {
-        transfer::stream(near, far, octets).with_context(|| format!("TCP, {near} and {far}"))?;
+        transfer::stream(near, far, bytes).with_context(|| format!("TCP, {near} and {far}"))?;
         transfer::datagrams(near, far, &sizes).with_context(|| format!("UDP, {near} and {far}"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -29,7 +29,7 @@ pub struct Port {
 struct Shared {
     kept: Mutex<Vec<Vec<u8>>>,
     frames: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ impl Port {
 
     /// How many bytes these frames had.
     pub fn received_octets(&self) -> u64 {
-        self.shared.octets.load(Ordering::Relaxed)
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 
     /// The frames that the adapter has sent and nobody has collected yet, at most 65,536.
@@ -124,7 +124,7 @@ impl Shared {
             match socket.recv(&mut buffer) {
                 Ok(length) => {
                     let frame = buffer.get(..length).unwrap_or_default();
-                    self.octets.fetch_add(length as u64, Ordering::Relaxed);
+                    self.bytes.fetch_add(length as u64, Ordering::Relaxed);
                     self.frames.fetch_add(1, Ordering::Relaxed);
                     let mut kept = self.kept();
                     if kept.len() < KEPT {

@@ -38,7 +38,7 @@ pub struct Frame {
     /// When, nanoseconds since 1970-01-01 UTC.
     pub time: i64,
     /// From the destination address on with padding, without FCS.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// The cable: what one adapter sends, the other receives.
@@ -99,7 +99,7 @@ impl Cable<'_> {
                 frames.iter_mut().for_each(fill_up);
                 // Recorded before it is passed on, so that an answer stands behind it.
                 let time = now()?;
-                self.frames().extend(frames.iter().map(|octets| Frame { time, octets: octets.clone() }));
+                self.frames().extend(frames.iter().map(|bytes| Frame { time, bytes: bytes.clone() }));
                 to.inject(frames, 0)?;
             }
             thread::sleep(POLL);
@@ -157,8 +157,8 @@ pub fn write(path: &Path, frames: &[Frame]) -> Result<()> {
     let file = File::create(path).with_context(name)?;
     let mut writer = Writer::pcap(file, LinkType::Ethernet, Resolution::Microseconds).with_context(name)?;
     for frame in frames {
-        let length = u32::try_from(frame.octets.len()).with_context(name)?;
-        writer.write(frame.time, &frame.octets, length).with_context(name)?;
+        let length = u32::try_from(frame.bytes.len()).with_context(name)?;
+        writer.write(frame.time, &frame.bytes, length).with_context(name)?;
     }
     writer.finish().map(drop).with_context(name)
 }

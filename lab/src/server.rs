@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use rxlane_lab::agent::{Numbered, Octets, PORT, Reply, Request, TIMEOUT};
+use rxlane_lab::agent::{Bytes, Numbered, PORT, Reply, Request, TIMEOUT};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -83,7 +83,7 @@ impl Started {
             Request::Start { argv, output } => self.start(&argv, &output),
             Request::Signal { pid, signal, wait } => self.signal(pid, signal, wait),
             Request::Read { path } => {
-                fs::read(&path).map(|content| Reply::Content(Octets(content))).with_context(|| path.clone())
+                fs::read(&path).map(|content| Reply::Content(Bytes(content))).with_context(|| path.clone())
             }
             Request::Write { path, content } => write(&path, &content.0).map(|()| Reply::Done),
         }
@@ -117,8 +117,8 @@ impl Started {
         Ok(Reply::Ran {
             status: number_of(status),
             timed_out: false,
-            stdout: Octets::default(),
-            stderr: Octets::default(),
+            stdout: Bytes::default(),
+            stderr: Bytes::default(),
         })
     }
 }
@@ -185,8 +185,7 @@ fn run(argv: &[String], stdin: Vec<u8>, limit: Duration) -> Result<Reply> {
             timed_out = true;
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let joined =
-            |stream: thread::ScopedJoinHandle<'_, Vec<u8>>| Octets(stream.join().unwrap_or_default());
+        let joined = |stream: thread::ScopedJoinHandle<'_, Vec<u8>>| Bytes(stream.join().unwrap_or_default());
         Ok(Reply::Ran {
             status: number_of(status),
             timed_out,
@@ -197,11 +196,11 @@ fn run(argv: &[String], stdin: Vec<u8>, limit: Duration) -> Result<Reply> {
 }
 
 fn read_all(stream: Option<impl Read>) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     if let Some(mut stream) = stream {
-        let _ = stream.read_to_end(&mut octets);
+        let _ = stream.read_to_end(&mut bytes);
     }
-    octets
+    bytes
 }
 
 #[cfg(test)]

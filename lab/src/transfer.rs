@@ -83,14 +83,14 @@ fn content() -> Vec<u8> {
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^ (word >> 31)
     };
-    let mut octets: Vec<u8> =
+    let mut bytes: Vec<u8> =
         (0..PERIOD.div_ceil(8) as u64).flat_map(|number| word(number).to_be_bytes()).collect();
-    octets.truncate(PERIOD);
-    octets.extend_from_within(..);
-    octets
+    bytes.truncate(PERIOD);
+    bytes.extend_from_within(..);
+    bytes
 }
 
-/// The content from an byte on, at most a [`CHUNK`]: as much as is wanted and known.
+/// The content from a byte on, at most a [`CHUNK`]: as much as is wanted and known.
 fn piece(content: &[u8], from: u64, wanted: usize) -> &[u8] {
     let start = (from % PERIOD as u64) as usize;
     content.get(start..start + wanted.min(CHUNK)).unwrap_or_default()
@@ -103,10 +103,10 @@ fn differs(got: &[u8], expected: &[u8]) -> Option<usize> {
     })
 }
 
-fn send(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
+fn send(mut stream: &TcpStream, content: &[u8], bytes: u64) -> Result<()> {
     let mut sent = 0;
-    while sent < octets {
-        let wanted = usize::try_from(octets - sent).unwrap_or(CHUNK);
+    while sent < bytes {
+        let wanted = usize::try_from(bytes - sent).unwrap_or(CHUNK);
         let piece = piece(content, sent, wanted);
         stream.write_all(piece).with_context(|| format!("sending after {sent} bytes"))?;
         sent += piece.len() as u64;
@@ -114,13 +114,13 @@ fn send(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
     stream.shutdown(Shutdown::Write).context("end of the stream")
 }
 
-fn check(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
+fn check(mut stream: &TcpStream, content: &[u8], bytes: u64) -> Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut seen = 0_u64;
     loop {
         let length = stream.read(&mut buffer).with_context(|| format!("receiving after {seen} bytes"))?;
         if length == 0 {
-            ensure!(seen == octets, "the stream ended after {seen} of {octets} bytes");
+            ensure!(seen == bytes, "the stream ended after {seen} of {bytes} bytes");
             return Ok(());
         }
         let got = buffer.get(..length).unwrap_or_default();
@@ -131,12 +131,12 @@ fn check(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
     }
 }
 
-fn both_ways(stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
+fn both_ways(stream: &TcpStream, content: &[u8], bytes: u64) -> Result<()> {
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;
     thread::scope(|scope| {
-        let sender = scope.spawn(|| send(stream, content, octets));
-        let received = check(stream, content, octets);
+        let sender = scope.spawn(|| send(stream, content, bytes));
+        let received = check(stream, content, bytes);
         received.and(sender.join().unwrap_or_else(|_| bail!("the sending thread panicked")))
     })
 }
@@ -146,7 +146,7 @@ fn both_ways(stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
 /// # Errors
 ///
 /// There is no such namespace or address, nothing passes for 20 s, or something else arrives than was sent.
-pub fn stream(one: &End, other: &End, octets: u64) -> Result<()> {
+pub fn stream(one: &End, other: &End, bytes: u64) -> Result<()> {
     let content = content();
     let listener = other.inside(|| TcpListener::bind(other.socket()))?;
     let far = listener.local_addr()?;
@@ -154,8 +154,8 @@ pub fn stream(one: &End, other: &End, octets: u64) -> Result<()> {
     let (server, _) = listener.accept()?;
     thread::scope(|scope| {
         let server =
-            scope.spawn(|| both_ways(&server, &content, octets).with_context(|| format!("at {other}")));
-        joined(both_ways(&client, &content, octets).with_context(|| format!("at {one}")), server)
+            scope.spawn(|| both_ways(&server, &content, bytes).with_context(|| format!("at {other}")));
+        joined(both_ways(&client, &content, bytes).with_context(|| format!("at {one}")), server)
     })
 }
 
@@ -217,9 +217,9 @@ fn datagram(socket: &UdpSocket) -> Result<Vec<u8>> {
 
 fn received(socket: &UdpSocket, content: &[u8], place: usize, size: usize) -> Result<Vec<u8>> {
     let datagram = datagram(socket).with_context(|| format!("datagram {place} of {size} bytes"))?;
-    if let Some(octet) = differs(&datagram, piece(content, from(place), size)) {
+    if let Some(byte) = differs(&datagram, piece(content, from(place), size)) {
         let length = datagram.len();
-        bail!("datagram {place} came with {length} of {size} bytes and differs from byte {octet} on");
+        bail!("datagram {place} came with {length} of {size} bytes and differs from byte {byte} on");
     }
     Ok(datagram)
 }
@@ -230,8 +230,8 @@ fn burst_received(socket: &UdpSocket, content: &[u8]) -> Result<()> {
     while sizes.len() < SEGMENTS {
         let datagram = datagram(socket).with_context(|| format!("of a super-packet came {sizes:?} bytes"))?;
         sizes.push(datagram.len());
-        if let Some(octet) = differs(&datagram, piece(content, 0, datagram.len())) {
-            bail!("of a super-packet came {sizes:?} bytes, of which the last differ from byte {octet} on");
+        if let Some(byte) = differs(&datagram, piece(content, 0, datagram.len())) {
+            bail!("of a super-packet came {sizes:?} bytes, of which the last differ from byte {byte} on");
         }
     }
     sizes.sort_unstable();
@@ -243,9 +243,9 @@ fn burst_received(socket: &UdpSocket, content: &[u8]) -> Result<()> {
 
 /// Datagrams of [`SEGMENT`] bytes with the same content, the last of half the size.
 fn burst(content: &[u8]) -> Vec<u8> {
-    let mut octets = piece(content, 0, SEGMENT).repeat(SEGMENTS - 1);
-    octets.extend_from_slice(piece(content, 0, SEGMENT / 2));
-    octets
+    let mut bytes = piece(content, 0, SEGMENT).repeat(SEGMENTS - 1);
+    bytes.extend_from_slice(piece(content, 0, SEGMENT / 2));
+    bytes
 }
 
 #[cfg(test)]
@@ -284,13 +284,13 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_short_long_or_wrong_is_an_error() {
-        const OCTETS: u64 = 200_000;
+        const BYTES: u64 = 200_000;
         let content = content();
-        for (sent, fault) in [(OCTETS, ""), (OCTETS - 1, "ended after"), (OCTETS + 1, "ended after")] {
+        for (sent, fault) in [(BYTES, ""), (BYTES - 1, "ended after"), (BYTES + 1, "ended after")] {
             let (near, far) = streams();
             let checked = thread::scope(|scope| {
                 scope.spawn(|| send(&near, &content, sent).expect("sent"));
-                check(&far, &content, OCTETS)
+                check(&far, &content, BYTES)
             });
             let said = checked.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(said.contains(fault) && said.is_empty() == fault.is_empty(), "{sent}: {said}");

@@ -14,10 +14,10 @@ type Done = Result<(), Box<dyn Error>>;
 struct Corpus(PathBuf);
 
 impl Corpus {
-    fn put(&self, target: &str, name: &str, octets: &[u8]) -> Done {
+    fn put(&self, target: &str, name: &str, bytes: &[u8]) -> Done {
         let folder = self.0.join(target);
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join(name), octets)?;
+        fs::write(folder.join(name), bytes)?;
         Ok(())
     }
 
@@ -202,10 +202,10 @@ fn whole_sessions(corpus: &Corpus) -> Done {
         let mut actions = [Vec::new(), Vec::new()];
         for round in 0..30 {
             for (end, (session, counter)) in ends.iter_mut().zip(&mut counters).enumerate() {
-                let mut random = |octets: &mut [u8]| {
-                    for octet in octets {
+                let mut random = |bytes: &mut [u8]| {
+                    for byte in bytes {
                         *counter = counter.wrapping_mul(29).wrapping_add(71);
-                        *octet = *counter;
+                        *byte = *counter;
                     }
                 };
                 if round == 0 {
@@ -213,10 +213,10 @@ fn whole_sessions(corpus: &Corpus) -> Done {
                     continue;
                 }
                 for action in std::mem::take(&mut actions[1 - end]) {
-                    if let Action::Send(octets) = action {
-                        inputs[end].push(u8::try_from(octets.len())?);
-                        inputs[end].extend(&octets);
-                        session.receive(now, &octets, &mut random, &mut actions[end]);
+                    if let Action::Send(bytes) = action {
+                        inputs[end].push(u8::try_from(bytes.len())?);
+                        inputs[end].extend(&bytes);
+                        session.receive(now, &bytes, &mut random, &mut actions[end]);
                     }
                 }
                 let claims: Vec<Claim> = actions[end]
@@ -247,7 +247,7 @@ fn whole_sessions(corpus: &Corpus) -> Done {
     Ok(())
 }
 
-/// Runs of discovery packets as the target reads them: `how | from | length | octets`, with the Host-Uniq (0x10) and cookie
+/// Runs of discovery packets as the target reads them: `how | from | length | bytes`, with the Host-Uniq (0x10) and cookie
 /// (0x20) that the machines wait for, and time that passes (0x40).
 fn discovery(corpus: &Corpus) -> Done {
     let (pado, pads, padt, padi, padr) = (0x10, 0x11, 2, 0x13, 0x34);
@@ -323,8 +323,8 @@ fn links(corpus: &Corpus) -> Done {
         let mut traffic = scenario.generate(1)?;
         for number in 0..16 {
             let frame = traffic.next_frame().bytes;
-            let octets = [&[link], &stations[..], frame.get(12..).unwrap_or_default()].concat();
-            corpus.put("link_frames", &format!("{link}-{number}"), &octets)?;
+            let bytes = [&[link], &stations[..], frame.get(12..).unwrap_or_default()].concat();
+            corpus.put("link_frames", &format!("{link}-{number}"), &bytes)?;
         }
         for (number, packet) in SYNS.iter().enumerate() {
             corpus.put("link_frames", &format!("{link}-syn-{number}"), &[&[link], *packet].concat())?;

@@ -164,8 +164,8 @@ impl<'a> Ends<'a> {
     }
 
     fn said(&self, end: usize) -> String {
-        let octets = self.guest.read(OUTPUT[end]).unwrap_or_default();
-        String::from_utf8_lossy(&octets).into_owned()
+        let bytes = self.guest.read(OUTPUT[end]).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn end(&mut self) -> Result<()> {

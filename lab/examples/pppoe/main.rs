@@ -12,7 +12,7 @@
 //!
 //! The subscriber's end has CPU 0 for itself, the provider's CPU 1, each with the `iperf3` of its end, and the harness CPU 2:
 //! two machines with a CPU each, so that what one CPU executes is the work of one end. Throughput is that of an emulated
-//! machine and depends on what else the host does. So do instructions an byte, in so far as what comes slowly is handled
+//! machine and depends on what else the host does. So do instructions a byte, in so far as what comes slowly is handled
 //! frame by frame, and what comes fast by the batch: figures that are to be compared take an idle host.
 
 #![allow(clippy::print_stdout)]

@@ -178,7 +178,7 @@ impl Scene {
         };
         read(1)?;
         println!(
-            "read(2) from memory: {:.3} instructions an byte",
+            "read(2) from memory: {:.3} instructions a byte",
             (read(512)? - read(1)?) / f64::from(511 << 16)
         );
         let versions = "dpkg-query -W -f '${Package} ${Version}\\n' iperf3 2>/dev/null; pppd --version 2>&1; pppoe -V 2>&1 | head -1";

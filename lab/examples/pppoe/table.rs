@@ -16,11 +16,11 @@ const SPEED: [Column; 5] = [
 ];
 
 const WORK: [Column; 8] = [
-    ("up: instructions an byte, client's end", 2, |turn| turn.up.instructions[0]),
+    ("up: instructions a byte, client's end", 2, |turn| turn.up.instructions[0]),
     ("server's end", 2, |turn| turn.up.instructions[1]),
     ("a frame, client's end", 0, |turn| each_frame(&turn.up)),
     ("CPU s/GB, client's end", 1, |turn| each_gigabyte(&turn.up)),
-    ("down: instructions an byte, client's end", 2, |turn| turn.down.instructions[0]),
+    ("down: instructions a byte, client's end", 2, |turn| turn.down.instructions[0]),
     ("server's end", 2, |turn| turn.down.instructions[1]),
     ("a frame, client's end", 0, |turn| each_frame(&turn.down)),
     ("CPU s/GB, client's end", 1, |turn| each_gigabyte(&turn.down)),
@@ -28,11 +28,11 @@ const WORK: [Column; 8] = [
 
 /// Instructions of the client's end for a frame that carries payload.
 fn each_frame(transfer: &Transfer) -> f64 {
-    transfer.instructions[0] * transfer.octets / transfer.frames[0]
+    transfer.instructions[0] * transfer.bytes / transfer.frames[0]
 }
 
 fn each_gigabyte(transfer: &Transfer) -> f64 {
-    transfer.busy[0] / (transfer.octets / 1e9)
+    transfer.busy[0] / (transfer.bytes / 1e9)
 }
 
 pub fn print(ways: &[(Way, Vec<Turn>)]) {
@@ -93,7 +93,7 @@ fn split(ways: &[(Way, Vec<Turn>)]) {
 fn beside_the_kernel(ways: &[(Way, Vec<Turn>)]) {
     let is_kernel = |way: &Way| way.client == Client::Kernel && way.name() == "pppd, kernel";
     let Some((_, kernel)) = ways.iter().find(|(way, _)| is_kernel(way)) else { return };
-    println!("\n| times pppd, kernel | up | down | instructions an byte at the client's end, up | down |");
+    println!("\n| times pppd, kernel | up | down | instructions a byte at the client's end, up | down |");
     println!("|{}", " --- |".repeat(5));
     for (way, turns) in ways.iter().filter(|(_, turns)| turns.len() == kernel.len() && !turns.is_empty()) {
         let ratio = |figure: fn(&Turn) -> f64| {

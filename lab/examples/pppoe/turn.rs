@@ -25,7 +25,7 @@ pub struct Split {
 #[derive(Clone, Debug)]
 pub struct Transfer {
     /// Payload that arrived, and how fast, bit/s.
-    pub octets: f64,
+    pub bytes: f64,
     pub rate: f64,
     pub retransmitted: f64,
     /// Where the time of each end's CPU went.
@@ -34,7 +34,7 @@ pub struct Transfer {
     pub programs: [BTreeMap<String, f64>; 2],
     /// CPU seconds of each end's CPU, of whatever kind.
     pub busy: [f64; 2],
-    /// Instructions of each end's CPU for an byte of payload.
+    /// Instructions of each end's CPU for a byte of payload.
     pub instructions: [f64; 2],
     /// Frames of the line that carried it, and those that went back.
     pub frames: [f64; 2],
@@ -116,18 +116,18 @@ fn measure(scene: &Scene, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Resul
         bail!("iperf3: {error}");
     }
     let sum = |name: &str, field: &str| answer["end"][name][field].as_f64();
-    let octets = sum("sum_received", "bytes").context("iperf3 tells no bytes")?;
+    let bytes = sum("sum_received", "bytes").context("iperf3 tells no bytes")?;
     let spent: Vec<[f64; 5]> =
         ticks.iter().zip(&ticks_after).map(|(before, after)| less(after, before)).collect();
     let [up, down] = [0, 1].map(|way| frames_after[way] - frames[way]);
     Ok(Transfer {
-        octets,
+        bytes,
         rate: sum("sum_received", "bits_per_second").context("iperf3 tells no rate")?,
         retransmitted: sum("sum_sent", "retransmits").unwrap_or_default(),
         split: [0, 1].map(|cpu| split(&spent[cpu])),
         busy: [0, 1].map(|cpu| spent[cpu][..4].iter().sum::<f64>() / TICKS),
         programs: [0, 1].map(|end| since(&after[end], &programs[end])),
-        instructions: instructions.map(|count| count / octets),
+        instructions: instructions.map(|count| count / bytes),
         frames: if is_down { [down, up] } else { [up, down] },
     })
 }
@@ -236,9 +236,9 @@ impl fmt::Display for Turn {
             write!(
                 f,
                 "{name} {:.1} Mbit/s, {:.0} bytes, {:.0} retransmitted, frames {:.0} and {:.0}, \
-                 instructions an byte {:.3} and {:.3}, home {home}, isp {isp}, CPU s {:.2} and {:.2}, of that {} and {}; ",
+                 instructions a byte {:.3} and {:.3}, home {home}, isp {isp}, CPU s {:.2} and {:.2}, of that {} and {}; ",
                 transfer.rate / 1e6,
-                transfer.octets,
+                transfer.bytes,
                 transfer.retransmitted,
                 transfer.frames[0],
                 transfer.frames[1],

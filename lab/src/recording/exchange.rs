@@ -58,14 +58,14 @@ fn http(address: &str) -> String {
     format!("perl /tmp/fetch.pl {address}\n")
 }
 
-fn ask(address: &str, octets: u32, datagrams: u32, options: &str) -> String {
-    format!("perl /tmp/ask.pl {address} {octets} {datagrams} {options}\n")
+fn ask(address: &str, bytes: u32, datagrams: u32, options: &str) -> String {
+    format!("perl /tmp/ask.pl {address} {bytes} {datagrams} {options}\n")
 }
 
 /// By way of an interface, since the far end of every session has the same IPv4 address.
-fn ping(interface: &str, address: &str, octets: u32, echoes: u32) -> String {
+fn ping(interface: &str, address: &str, bytes: u32, echoes: u32) -> String {
     let program = if address.contains(':') { "ping6" } else { "ping" };
-    format!("busybox {program} -I {interface} -q -w 20 -c {echoes} -s {octets} {address}\n")
+    format!("busybox {program} -I {interface} -q -w 20 -c {echoes} -s {bytes} {address}\n")
 }
 
 impl Traffic {

@@ -105,8 +105,8 @@ pub(super) fn set_up(guest: &Guest) -> Result<()> {
 }
 
 /// Both adapters have room for so many bytes behind the Ethernet header.
-pub(super) fn resize(guest: &Guest, octets: u32) -> Result<()> {
-    guest.sh(&format!("ip link set near mtu {octets}; ip -n far link set far mtu {octets}"))?;
+pub(super) fn resize(guest: &Guest, bytes: u32) -> Result<()> {
+    guest.sh(&format!("ip link set near mtu {bytes}; ip -n far link set far mtu {bytes}"))?;
     // The driver sets the adapter up anew.
     std::thread::sleep(std::time::Duration::from_secs(1));
     guest.await_carrier(NEAR)?;

@@ -147,11 +147,11 @@ fn kinds(stack: &[&str], fields: &Fields) -> Result<Vec<String>> {
 }
 
 /// A segment by what repeats of it (RFC 9293 section 3.1); a mere acknowledgement is nothing.
-fn marks(flags: u32, octets: u32) -> Vec<String> {
+fn marks(flags: u32, bytes: u32) -> Vec<String> {
     let marks = [
         (flags & 0x04 != 0, "RST"),
         (flags & 0x02 != 0, "SYN"),
-        (octets > 0, "data"),
+        (bytes > 0, "data"),
         (flags & 0x01 != 0, "FIN"),
     ];
     marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark.to_owned()).collect()
@@ -175,12 +175,12 @@ mod tests {
         frame(&[("frame.protocols", &protocols), ("eth.src", sender), ("ppp.code", code)])
     }
 
-    fn segment(sender: &str, flags: &str, octets: &str) -> Fields {
+    fn segment(sender: &str, flags: &str, bytes: &str) -> Fields {
         frame(&[
             ("frame.protocols", "eth:ethertype:ip:tcp"),
             ("eth.src", sender),
             ("tcp.flags", flags),
-            ("tcp.len", octets),
+            ("tcp.len", bytes),
         ])
     }
 

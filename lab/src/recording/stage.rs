@@ -90,8 +90,8 @@ impl Stage<'_> {
             write(path, &exchange(self)?)?;
             flaws = tshark::flaws(tshark, path)?;
             if flaws.is_empty() {
-                let octets = fs::metadata(path)?.len();
-                ensure!(octets <= LARGEST, "{octets} bytes are more than {LARGEST}");
+                let bytes = fs::metadata(path)?.len();
+                ensure!(bytes <= LARGEST, "{bytes} bytes are more than {LARGEST}");
                 return summary::of(tshark, path);
             }
             eprintln!("{name}: recorded anew because of frame {}", flaws.join(", frame "));

@@ -8,16 +8,16 @@ use std::os::fd::AsRawFd;
 /// leaves checksums to the stack, kernels before 6.11 refuse that (`EIO`), and datagrams are sent one by one.
 pub(super) fn send_segments(
     socket: &UdpSocket,
-    octets: &[u8],
+    bytes: &[u8],
     size: usize,
     far: SocketAddr,
 ) -> io::Result<()> {
     set_segment(socket, libc::c_int::try_from(size).unwrap_or(0))?;
-    let sent = socket.send_to(octets, far);
+    let sent = socket.send_to(bytes, far);
     set_segment(socket, 0)?;
     match sent {
         Err(error) if error.raw_os_error() == Some(libc::EIO) => {
-            octets.chunks(size).try_for_each(|piece| socket.send_to(piece, far).map(drop))
+            bytes.chunks(size).try_for_each(|piece| socket.send_to(piece, far).map(drop))
         }
         sent => sent.map(drop),
     }

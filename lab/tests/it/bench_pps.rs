@@ -58,12 +58,12 @@ pub fn frames(station: MacAddress, destination: [u8; 4]) -> Result<Vec<Vec<u8>>>
         // Without a checksum (RFC 768).
         let udp = Udp { source_port: 10_000 + flow, destination_port: PORT, length, checksum: 0 };
         let headers: [&dyn Emit; 3] = [&ethernet, &ip, &udp];
-        let mut octets = vec![0; 14 + 20 + 8];
-        wire::emit::headers(&headers, &mut octets)?;
-        octets.extend(PAYLOAD);
+        let mut bytes = vec![0; 14 + 20 + 8];
+        wire::emit::headers(&headers, &mut bytes)?;
+        bytes.extend(PAYLOAD);
         // The least that an Ethernet frame has without FCS.
-        octets.resize(60, 0);
-        Ok(octets)
+        bytes.resize(60, 0);
+        Ok(bytes)
     };
     (0..FLOWS).map(frame).collect()
 }

@@ -75,9 +75,9 @@ fn commands(guest: &Guest) {
 }
 
 fn files(guest: &Guest) {
-    let octets: Vec<u8> = (0..100_000_u32).map(|place| (place * 7) as u8).collect();
-    guest.write("/tmp/new/folder/file", &octets).expect("written");
-    assert_eq!(guest.read("/tmp/new/folder/file").expect("read"), octets);
+    let bytes: Vec<u8> = (0..100_000_u32).map(|place| (place * 7) as u8).collect();
+    guest.write("/tmp/new/folder/file", &bytes).expect("written");
+    assert_eq!(guest.read("/tmp/new/folder/file").expect("read"), bytes);
     assert!(guest.read("/tmp/new/none").is_err());
     // The machine's files are there and stay as they are.
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");

@@ -37,14 +37,14 @@ fn guest() -> Option<Taken> {
 }
 
 /// The encapsulation over the wire, with each of the offloads in turn.
-fn speaks(guest: &Guest, wire: Wire, encapsulation: &str, datapath: &str, turns: &[Offloads], octets: u32) {
+fn speaks(guest: &Guest, wire: Wire, encapsulation: &str, datapath: &str, turns: &[Offloads], bytes: u32) {
     let Some(rxlane) = crate::steer::rxlane() else { return };
     let line = Line::up(guest, &rxlane, wire, encapsulation, datapath).expect("a line");
     let before = line.errors().expect("counters");
     line.pings().expect("answers");
     for turn in turns {
         line.set(*turn).unwrap_or_else(|error| panic!("{line}: {turn}: {error:#}"));
-        if let Err(error) = line.transfer(octets) {
+        if let Err(error) = line.transfer(bytes) {
             panic!("{line}: {turn}: {error:#}; {}", line::summary(&line.status().expect("a status")));
         }
     }

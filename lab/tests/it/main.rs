@@ -199,7 +199,7 @@ fn compiled(guest: &Guest, name: &str) -> Option<()> {
         .status()
         .expect("clang");
     assert!(status.success(), "{name}.bpf.c does not compile");
-    let octets = std::fs::read(object.path()).expect("the object");
-    guest.write(&format!("/tmp/{name}.o"), &octets).context("the object").expect("in the guest");
+    let bytes = std::fs::read(object.path()).expect("the object");
+    guest.write(&format!("/tmp/{name}.o"), &bytes).context("the object").expect("in the guest");
     Some(())
 }

@@ -85,14 +85,14 @@ fn numbers(file: &[u8], frames: &[Vec<u8>]) -> Result<Vec<u16>> {
     let mut rest = file.get(24..).unwrap_or_default();
     while let Some((head, behind)) = rest.split_at_checked(16) {
         let length = u32::from_le_bytes(head[8..12].try_into()?) as usize;
-        let Some((octets, behind)) = behind.split_at_checked(length) else { break };
+        let Some((bytes, behind)) = behind.split_at_checked(length) else { break };
         rest = behind;
         let marked =
-            octets.windows(6).position(|window| window.starts_with(&[0x88, 0xb5, b's', b'i', b'z', b'e']));
-        let Some(number) = marked.and_then(|place| octets.get(place + 6..place + 8)) else { continue };
+            bytes.windows(6).position(|window| window.starts_with(&[0x88, 0xb5, b's', b'i', b'z', b'e']));
+        let Some(number) = marked.and_then(|place| bytes.get(place + 6..place + 8)) else { continue };
         let number = u16::from_be_bytes([number[0], number[1]]);
         if let Some(sent) = frames.get(usize::from(number)) {
-            ensure!(octets == sent, "frame {number} did not come as it was sent");
+            ensure!(bytes == sent, "frame {number} did not come as it was sent");
         }
         numbers.push(number);
     }

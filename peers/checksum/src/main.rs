@@ -20,7 +20,7 @@ const TOGETHER: usize = 16384;
 
 /// Inputs of one length in one buffer, each starting 6 bytes after a multiple of 64, as behind headers.
 pub struct Inputs {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     length: usize,
     stride: usize,
     count: usize,
@@ -31,24 +31,24 @@ impl Inputs {
         let stride = (length + 6).next_multiple_of(64);
         let count = (TOGETHER / stride).max(1);
         let mut state = 1_u64;
-        let octets = (0..stride * count)
+        let bytes = (0..stride * count)
             .map(|_| {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
                 (state >> 56) as u8
             })
             .collect();
-        Inputs { octets, length, stride, count }
+        Inputs { bytes, length, stride, count }
     }
 
     /// The bytes from the first input on, bytes from one input to the next, bytes of an input, inputs.
     fn parts(&self) -> (&[u8], usize, usize, usize) {
-        (&self.octets[6..], self.stride, self.length, self.count)
+        (&self.bytes[6..], self.stride, self.length, self.count)
     }
 
     /// The exclusive or of what `sum` makes of every input.
     #[inline(always)]
     fn each(&self, sum: impl Fn(&[u8]) -> u16) -> u16 {
-        let inputs = self.octets.chunks_exact(self.stride);
+        let inputs = self.bytes.chunks_exact(self.stride);
         inputs.fold(0, |all, input| all ^ sum(&input[6..6 + self.length]))
     }
 }
@@ -88,7 +88,7 @@ fn bench(length: usize) -> Result<(), String> {
     ways.extend(by_path.iter().map(|(name, way)| Way::new(name, way)));
     let expected = rxlane(&inputs);
     if let Some(way) = ways.iter().find(|way| (way.sums)(&inputs) != expected) {
-        return Err(format!("{length} octets: {} differs from rxlane", way.name));
+        return Err(format!("{length} bytes: {} differs from rxlane", way.name));
     }
     let target = (length == TARGET.0).then_some(TARGET.1);
     compare(length, &inputs, &ways, inputs.count, target);

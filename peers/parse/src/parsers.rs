@@ -64,7 +64,7 @@ fn inner(frame: &[u8]) -> Option<(u16, &[u8])> {
 fn has_pppoe(frame: &[u8]) -> bool {
     let mut at = 12;
     loop {
-        match frame.get(at..).and_then(|rest| rest.first_chunk()).map(|octets| u16::from_be_bytes(*octets)) {
+        match frame.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_be_bytes(*bytes)) {
             Some(0x8100 | 0x88a8) => at += 4,
             Some(0x8864) => return true,
             _ => return false,
@@ -95,13 +95,13 @@ pub fn etherparse(frame: &[u8]) -> Option<u32> {
 /// smoltcp: from the IP header on, behind [`inner`].
 pub fn smoltcp(frame: &[u8]) -> Option<u32> {
     use smoltcp::wire::{IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket};
-    let ports = |protocol, octets| match protocol {
+    let ports = |protocol, bytes| match protocol {
         IpProtocol::Tcp => {
-            let tcp = TcpPacket::new_checked(octets).ok()?;
+            let tcp = TcpPacket::new_checked(bytes).ok()?;
             Some([tcp.src_port(), tcp.dst_port()])
         }
         IpProtocol::Udp => {
-            let udp = UdpPacket::new_checked(octets).ok()?;
+            let udp = UdpPacket::new_checked(bytes).ok()?;
             Some([udp.src_port(), udp.dst_port()])
         }
         _ => None,
@@ -128,9 +128,9 @@ pub fn pnet(frame: &[u8]) -> Option<u32> {
     use pnet_packet::tcp::TcpPacket;
     use pnet_packet::udp::UdpPacket;
     use pnet_packet::vlan::VlanPacket;
-    let ports = |protocol: u8, octets| match protocol {
-        6 => TcpPacket::new(octets).map(|tcp| [tcp.get_source(), tcp.get_destination()]),
-        17 => UdpPacket::new(octets).map(|udp| [udp.get_source(), udp.get_destination()]),
+    let ports = |protocol: u8, bytes| match protocol {
+        6 => TcpPacket::new(bytes).map(|tcp| [tcp.get_source(), tcp.get_destination()]),
+        17 => UdpPacket::new(bytes).map(|udp| [udp.get_source(), udp.get_destination()]),
         _ => None,
     };
     let mut ethertype = EthernetPacket::new(frame)?.get_ethertype().0;

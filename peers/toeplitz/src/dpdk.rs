@@ -4,7 +4,7 @@
 pub struct Dpdk<'a, const N: usize> {
     key: [u8; 40],
     matrices: Vec<u64>,
-    octets: &'a [[u8; N]],
+    bytes: &'a [[u8; N]],
     words: Vec<u32>,
     pointers: Vec<*const u8>,
 }
@@ -12,7 +12,7 @@ pub struct Dpdk<'a, const N: usize> {
 mod sys {
     unsafe extern "C" {
         pub safe fn dpdk_has_gfni() -> i32;
-        pub fn dpdk_matrices(matrices: *mut u64, key: *const u8, octets: i32);
+        pub fn dpdk_matrices(matrices: *mut u64, key: *const u8, bytes: i32);
         pub fn dpdk_softrss_12(key: *const u8, words: *const u32, hashes: *mut u32, count: i64);
         pub fn dpdk_softrss_36(key: *const u8, words: *const u32, hashes: *mut u32, count: i64);
         pub fn dpdk_gfni_12(matrices: *const u64, inputs: *const u8, hashes: *mut u32, count: i64);
@@ -41,12 +41,12 @@ impl<'a, const N: usize> Dpdk<'a, N> {
         let words =
             inputs.as_flattened().as_chunks().0.iter().map(|word| u32::from_be_bytes(*word)).collect();
         let pointers = inputs.iter().map(|input| input.as_ptr()).collect();
-        Dpdk { key: *key, matrices, octets: inputs, words, pointers }
+        Dpdk { key: *key, matrices, bytes: inputs, words, pointers }
     }
 
     fn count(&self, hashes: &[u32]) -> i64 {
-        assert_eq!(hashes.len(), self.octets.len());
-        self.octets.len() as i64
+        assert_eq!(hashes.len(), self.bytes.len());
+        self.bytes.len() as i64
     }
 
     /// `rte_softrss`.
@@ -62,7 +62,7 @@ impl<'a, const N: usize> Dpdk<'a, N> {
         let count = self.count(hashes);
         let call = if N == 12 { sys::dpdk_gfni_12 } else { sys::dpdk_gfni_36 };
         // SAFETY: matrices of a 40-byte key, `N` bytes and one hash per input.
-        unsafe { call(self.matrices.as_ptr(), self.octets.as_ptr().cast(), hashes.as_mut_ptr(), count) }
+        unsafe { call(self.matrices.as_ptr(), self.bytes.as_ptr().cast(), hashes.as_mut_ptr(), count) }
     }
 
     /// `rte_thash_gfni_bulk`, 32 inputs a call.
@@ -77,13 +77,13 @@ impl<'a, const N: usize> Dpdk<'a, N> {
     pub fn chain_into(&self) -> u32 {
         let call = if N == 12 { sys::dpdk_chain_into_12 } else { sys::dpdk_chain_into_36 };
         // SAFETY: as for `gfni`.
-        unsafe { call(self.matrices.as_ptr(), self.octets.as_ptr().cast(), self.octets.len() as i64) }
+        unsafe { call(self.matrices.as_ptr(), self.bytes.as_ptr().cast(), self.bytes.len() as i64) }
     }
 
     /// `rte_thash_gfni`, each hash choosing the next of 64 inputs.
     pub fn chain_choice(&self) -> u32 {
         let call = if N == 12 { sys::dpdk_chain_choice_12 } else { sys::dpdk_chain_choice_36 };
         // SAFETY: as for `gfni`; there are at least 64 inputs.
-        unsafe { call(self.matrices.as_ptr(), self.octets.as_ptr().cast(), self.octets.len() as i64) }
+        unsafe { call(self.matrices.as_ptr(), self.bytes.as_ptr().cast(), self.bytes.len() as i64) }
     }
 }

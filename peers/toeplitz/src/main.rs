@@ -97,8 +97,8 @@ where
 {
     let inputs: Vec<[u8; N]> = inputs(generator);
     let key = HashKey::MICROSOFT;
-    let octets = key.bytes().try_into().map_err(|_| "the key has 40 bytes")?;
-    let peer = Dpdk::new(octets, &inputs);
+    let bytes = key.bytes().try_into().map_err(|_| "the key has 40 bytes")?;
+    let peer = Dpdk::new(bytes, &inputs);
     // What this processor lacks is left out below.
     let path = |path| Toeplitz::with_path(&key, path).map_err(|error| error.to_string());
     let tables = path(Path::Tables)?;

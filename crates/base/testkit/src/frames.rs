@@ -67,8 +67,8 @@ impl Frames {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let octets = self.room.get(..length).ok_or(io::ErrorKind::InvalidData)?;
-            let (addresses, rest) = octets.split_at_checked(ADDRESSES).ok_or(io::ErrorKind::InvalidData)?;
+            let bytes = self.room.get(..length).ok_or(io::ErrorKind::InvalidData)?;
+            let (addresses, rest) = bytes.split_at_checked(ADDRESSES).ok_or(io::ErrorKind::InvalidData)?;
             self.frame.clear();
             self.frame.extend_from_slice(addresses);
             if let Some(tag) = control.tag {

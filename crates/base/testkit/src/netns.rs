@@ -206,10 +206,10 @@ impl Namespace {
             })?;
             let mut sent = 0;
             for frame in frames {
-                let octets = frame.as_ref();
-                transmit.send(&[octets]).map_err(|error| {
+                let bytes = frame.as_ref();
+                transmit.send(&[bytes]).map_err(|error| {
                     let message =
-                        format!("{interface}, frame {sent} of {} octets: {}", octets.len(), error.cause);
+                        format!("{interface}, frame {sent} of {} bytes: {}", bytes.len(), error.cause);
                     io::Error::new(error.cause.kind(), message)
                 })?;
                 sent += 1;
@@ -231,7 +231,7 @@ fn remove_leftovers() {
     let Ok(names) = fs::read_dir(NAMES) else { return };
     for name in names.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let Some((pid, number)) = owner else { continue };
         if is_number(pid) && is_number(number) && !Path::new("/proc").join(pid).exists() {
             let _ = kernel::netns::remove(&name);
@@ -302,7 +302,7 @@ mod tests {
         let counted = right.inside(|| fs::read_to_string(counter)).expect("a counter");
         assert_eq!(counted, "7\n");
         let error = left.send("left0", [[1_u8; 2000]]).expect_err("too long");
-        assert!(error.to_string().starts_with("left0, frame 0 of 2000 octets: "), "{error}");
+        assert!(error.to_string().starts_with("left0, frame 0 of 2000 bytes: "), "{error}");
         assert!(left.send("nothing0", [[1_u8; 60]]).is_err());
     }
 }

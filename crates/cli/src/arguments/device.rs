@@ -134,7 +134,7 @@ pub fn key(text: &str) -> Result<HashKey, KeyError> {
     match text {
         "microsoft" => Ok(HashKey::MICROSOFT),
         "symmetric" => HashKey::symmetric(HashKey::USUAL_LENGTH),
-        octets => octets.parse(),
+        bytes => bytes.parse(),
     }
 }
 

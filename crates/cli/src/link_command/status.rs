@@ -107,7 +107,7 @@ fn rates(first: &Status, second: &Status) -> Option<Rates> {
         let per_second = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
         Rate {
             frames: per_second(before.frames, now.frames),
-            bits: per_second(before.octets, now.octets) * 8.0,
+            bits: per_second(before.bytes, now.bytes) * 8.0,
         }
     };
     Some((rate(|counted| counted.received), rate(|counted| counted.sent)))
@@ -118,7 +118,7 @@ pub fn document(schema: &str, status: &Status, rates: Option<Rates>) -> Value {
     let way = |traffic: Traffic, rate: Option<Rate>| {
         json!({
             "frames": traffic.frames,
-            "octets": traffic.octets,
+            "octets": traffic.bytes,
             "frames_per_second": rate.map(|rate| rate.frames),
             "bits_per_second": rate.map(|rate| rate.bits),
         })
@@ -224,7 +224,7 @@ pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::R
             format!("; {}/s, {}", thousands(rate.frames.round() as u64), bit_rate(rate.bits))
         });
         let frames = plural(traffic.frames, "frame");
-        format!("{frames}, {}{rate}", plural(traffic.octets, "byte"))
+        format!("{frames}, {}{rate}", plural(traffic.bytes, "byte"))
     };
     let counted = &status.counted;
     item(out, "received", &way(counted.received, rates.map(|rates| rates.0)))?;

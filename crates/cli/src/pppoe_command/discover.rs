@@ -54,7 +54,7 @@ impl DiscoverArguments {
         let parent = find_parent(&self.interface)?;
         let question = Question {
             service: self.service.as_bytes().to_vec(),
-            max_payload: Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
+            max_payload: Some(self.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD),
         };
         let config = host::Config {
             service: question.service.clone(),

@@ -260,7 +260,7 @@ pub fn unwritten(status: &ConcentratorStatus) -> impl Iterator<Item = String> {
 pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let Some(counted) = &status.counted else { return Ok(()) };
     for (name, way) in [("received", counted.received), ("sent", counted.sent)] {
-        let text = format!("{}, {} bytes", plural(way.frames, "frame"), thousands(way.octets));
+        let text = format!("{}, {} bytes", plural(way.frames, "frame"), thousands(way.bytes));
         item(out, name, &text)?;
     }
     for (reason, count) in &counted.drops {

@@ -62,9 +62,9 @@ pub fn of(packet: &Packet) -> anyhow::Result<Vec<u8>> {
 }
 
 fn push(headers: &mut Vec<u8>, header: &dyn Emit) -> anyhow::Result<()> {
-    let mut octets = vec![0; header.length()];
-    header.emit(&mut octets)?;
-    headers.extend(octets);
+    let mut bytes = vec![0; header.length()];
+    header.emit(&mut bytes)?;
+    headers.extend(bytes);
     Ok(())
 }
 
@@ -120,28 +120,28 @@ fn ipv6(
 /// The transport header, filled up to a multiple of eight bytes as a first fragment has to be.
 fn transport(packet: &Packet) -> anyhow::Result<Vec<u8>> {
     let ports = packet.flow.source_port().zip(packet.flow.destination_port());
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     match (IpProtocol(packet.flow.protocol()), ports) {
         (IpProtocol::TCP, Some((source_port, destination_port))) => {
             let tcp =
                 emit::Tcp { source_port, destination_port, flags: emit::Tcp::ACK, ..emit::Tcp::default() };
-            push(&mut octets, &tcp)?;
+            push(&mut bytes, &tcp)?;
         }
         (IpProtocol::UDP, Some((source_port, destination_port))) => {
-            push(&mut octets, &emit::Udp { source_port, destination_port, length: 8, checksum: 0 })?;
+            push(&mut bytes, &emit::Udp { source_port, destination_port, length: 8, checksum: 0 })?;
         }
         (_, Some((source, destination))) => {
             // SCTP: a common header and a COOKIE ACK chunk (RFC 9260 sections 3.1 and 3.3.12).
-            octets.extend(source.to_be_bytes());
-            octets.extend(destination.to_be_bytes());
-            octets.extend([0, 0, 0, 1, 0, 0, 0, 0, 11, 0, 0, 4]);
+            bytes.extend(source.to_be_bytes());
+            bytes.extend(destination.to_be_bytes());
+            bytes.extend([0, 0, 0, 1, 0, 0, 0, 0, 11, 0, 0, 4]);
         }
         // An authentication header (RFC 4302 section 2) of six words over nothing.
-        (IpProtocol::AH, None) => octets.extend([[59, 4, 0, 0, 0, 0, 0, 1].as_slice(), &[0; 16]].concat()),
-        _ => octets.resize(16, 0),
+        (IpProtocol::AH, None) => bytes.extend([[59, 4, 0, 0, 0, 0, 0, 1].as_slice(), &[0; 16]].concat()),
+        _ => bytes.resize(16, 0),
     }
-    octets.resize(octets.len().next_multiple_of(8), 0);
-    Ok(octets)
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    Ok(bytes)
 }
 
 #[cfg(test)]

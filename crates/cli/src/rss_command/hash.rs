@@ -354,8 +354,8 @@ impl WorkedOut {
     /// The bytes that were hashed in groups of their fields.
     fn input(&self) -> String {
         let input = self.unit.input(&self.packet, self.hash_type);
-        let octets: Vec<String> = input.bytes().iter().map(|octet| format!("{octet:02x}")).collect();
-        octets.join(" ")
+        let bytes: Vec<String> = input.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes.join(" ")
     }
 
     fn fields(&self) -> Vec<&'static str> {
@@ -435,8 +435,8 @@ impl WorkedOut {
 }
 
 /// Sixteen bytes to a line.
-fn wrapped(octets: &str) -> String {
-    let groups = octets.as_bytes().chunks(16 * 3).map(String::from_utf8_lossy);
+fn wrapped(bytes: &str) -> String {
+    let groups = bytes.as_bytes().chunks(16 * 3).map(String::from_utf8_lossy);
     groups.map(|group| group.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 

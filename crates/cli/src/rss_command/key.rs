@@ -24,8 +24,8 @@ pub struct KeyArguments {
     key: String,
 
     /// Bytes of a symmetric or random key [default: 40]
-    #[arg(long = "bytes", alias = "octets", value_name = "N")]
-    octets: Option<usize>,
+    #[arg(long, alias = "octets", value_name = "N")]
+    bytes: Option<usize>,
 
     /// Seed of a random key; without one the operating system's random numbers are used
     #[arg(long, value_name = "N")]
@@ -72,22 +72,22 @@ impl KeyArguments {
     }
 
     fn key(&self) -> anyhow::Result<HashKey> {
-        let octets = self.octets.unwrap_or(HashKey::USUAL_LENGTH);
+        let bytes = self.bytes.unwrap_or(HashKey::USUAL_LENGTH);
         if self.seed.is_some() && self.key != "random" {
             bail!("--seed belongs to a random key");
         }
         match (self.key.as_str(), self.seed) {
             ("random", Some(seed)) => {
-                Ok(HashKey::random(octets, &mut Xoshiro256PlusPlus::seed_from_u64(seed))?)
+                Ok(HashKey::random(bytes, &mut Xoshiro256PlusPlus::seed_from_u64(seed))?)
             }
             ("random", None) => {
                 let mut seed = [0; 32];
                 File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut seed))?;
-                Ok(HashKey::random(octets, &mut Xoshiro256PlusPlus::from_seed(seed))?)
+                Ok(HashKey::random(bytes, &mut Xoshiro256PlusPlus::from_seed(seed))?)
             }
-            ("symmetric", _) => Ok(HashKey::symmetric(octets)?),
+            ("symmetric", _) => Ok(HashKey::symmetric(bytes)?),
             (key, _) => {
-                if self.octets.is_some() {
+                if self.bytes.is_some() {
                     bail!("--bytes belongs to a symmetric or random key; this one has a length of its own");
                 }
                 Ok(device::key(key)?)

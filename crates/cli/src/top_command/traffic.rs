@@ -89,8 +89,8 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a frame: its first bytes, and its length on the wire.
-    pub fn frame(&mut self, octets: &[u8], length: usize) {
-        let dissection = dissect(Link::Ethernet, octets, length);
+    pub fn frame(&mut self, bytes: &[u8], length: usize) {
+        let dissection = dissect(Link::Ethernet, bytes, length);
         self.frames += 1;
         *self.classes.entry(Class::of(&dissection)).or_default() += 1;
         let stack = dissection.stack();

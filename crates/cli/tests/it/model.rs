@@ -153,7 +153,7 @@ fn a_capture_is_traffic() {
     write("82574", capture);
     let run = json(&["run", file]);
     let refused_frames = run["traffic"][0]["lost"]["admit"].as_u64().unwrap();
-    assert!((300..500).contains(&refused_frames), "of 5000 frames one in twelve has 1526 octets: {run:#}");
+    assert!((300..500).contains(&refused_frames), "of 5000 frames one in twelve has 1526 bytes: {run:#}");
     write("i210", "none.pcap");
     refused(&["run", file], "traffic.line.arrival.file");
 }

@@ -111,8 +111,8 @@ fn the_folder_has_what_it_says_and_every_capture_is_small() {
     for sample in samples() {
         let name = name(&sample);
         assert!(described.contains(&format!("| `{name}` |")), "README.md does not describe {name}");
-        let octets = std::fs::metadata(&sample.capture).unwrap().len();
-        assert!(octets <= LARGEST, "{name}: {octets} bytes");
+        let bytes = std::fs::metadata(&sample.capture).unwrap().len();
+        assert!(bytes <= LARGEST, "{name}: {bytes} bytes");
     }
 }
 

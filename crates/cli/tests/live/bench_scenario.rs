@@ -203,7 +203,7 @@ fn pppoe_measures_a_session_and_the_bare_line() {
     assert_figures(&report, 2, &["up_1", "down_1", "up_8", "down_8", "round_trip", "round_trip_back"]);
     for memory in ["serve_memory", "connect_memory"] {
         let memory = &report["cells"][1]["figures"][memory]["median"];
-        assert!(memory.as_f64().is_some_and(|octets| octets > 1e5), "{report:#}");
+        assert!(memory.as_f64().is_some_and(|bytes| bytes > 1e5), "{report:#}");
     }
 }
 

@@ -99,8 +99,8 @@ fn links_of_one_parent_see_nothing_of_each_other() {
         assert_eq!(links.len(), others.len() + 1);
         for link in links {
             assert_eq!(link["drops"], Value::Array(Vec::new()), "{link:#}");
-            let octets = link["received"]["octets"].as_u64().expect("a number");
-            assert!((1_000_000..1_500_000).contains(&octets), "{link:#}");
+            let bytes = link["received"]["octets"].as_u64().expect("a number");
+            assert!((1_000_000..1_500_000).contains(&bytes), "{link:#}");
         }
         up.into_iter().for_each(|up| assert_eq!(up.interrupted().code(), 0));
     }

@@ -66,7 +66,7 @@ fn mac(number: usize) -> MacAddress {
 /// Concentrators at MAC addresses that count from 1, each on the lines of its pattern.
 fn answer(concentrators: Vec<(&str, Config)>, stop: &AtomicBool, ready: &AtomicBool) {
     let interface = link_by_name(WAN).expect("there").index;
-    let random = &mut |octets: &mut [u8]| octets.fill(0x5a);
+    let random = &mut |bytes: &mut [u8]| bytes.fill(0x5a);
     let mut all: Vec<_> = concentrators
         .into_iter()
         .zip(1..)

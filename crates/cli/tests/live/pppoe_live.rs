@@ -40,11 +40,11 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
         let client = line.connect("alice", &[&["--default-route", "--auth", method], tags].concat());
         assert_status(&line, shown);
         let own6 = line.status("ppp0")["local6"].as_str().expect("an address").to_owned();
-        for octets in [60, 1492] {
-            line.ping(&line.near, GATEWAY, octets);
-            line.ping(&line.far, "10.64.0.2", octets);
-            line.ping(&line.near, "fe80::1%ppp0", octets);
-            line.ping(&line.far, &format!("{own6}%pppoe0"), octets);
+        for bytes in [60, 1492] {
+            line.ping(&line.near, GATEWAY, bytes);
+            line.ping(&line.far, "10.64.0.2", bytes);
+            line.ping(&line.near, "fe80::1%ppp0", bytes);
+            line.ping(&line.far, &format!("{own6}%pppoe0"), bytes);
         }
         Stream::between(&line.near, &line.far, GATEWAY).carry(2 << 20);
         Stream::between(&line.far, &line.near, "10.64.0.2").carry(2 << 20);

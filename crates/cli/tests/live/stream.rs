@@ -40,19 +40,19 @@ impl Stream {
     }
 
     /// So many bytes there and the same back.
-    pub fn carry(&mut self, octets: usize) {
+    pub fn carry(&mut self, bytes: usize) {
         for is_back in [false, true] {
             let (from, to) = if is_back { (&self.takes, &self.sends) } else { (&self.sends, &self.takes) };
-            one_way(from, to, octets);
+            one_way(from, to, bytes);
         }
     }
 }
 
-fn one_way(mut from: &TcpStream, mut to: &TcpStream, octets: usize) {
-    let sent = random(octets);
+fn one_way(mut from: &TcpStream, mut to: &TcpStream, bytes: usize) {
+    let sent = random(bytes);
     thread::scope(|scope| {
         let received = scope.spawn(move || {
-            let mut received = vec![0; octets];
+            let mut received = vec![0; bytes];
             to.read_exact(&mut received).map(|()| received)
         });
         from.write_all(&sent).expect("sent");
@@ -61,7 +61,7 @@ fn one_way(mut from: &TcpStream, mut to: &TcpStream, octets: usize) {
     });
 }
 
-fn random(octets: usize) -> Vec<u8> {
+fn random(bytes: usize) -> Vec<u8> {
     let mut word = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {
         word ^= word << 13;
@@ -69,5 +69,5 @@ fn random(octets: usize) -> Vec<u8> {
         word ^= word << 17;
         word as u8
     };
-    (0..octets).map(next).collect()
+    (0..bytes).map(next).collect()
 }

@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Instant;
 
-const OCTETS: usize = 100_000_000;
+const BYTES: usize = 100_000_000;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next();
-    let octets = arguments.next().and_then(|octets| octets.parse().ok()).unwrap_or(OCTETS);
+    let bytes = arguments.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(BYTES);
     for (name, unit) in kinds() {
-        let text = unit.repeat((octets / unit.len()).max(1));
+        let text = unit.repeat((bytes / unit.len()).max(1));
         match &folder {
             Some(folder) => std::fs::write(format!("{folder}/{name}"), text)?,
             None => measure(name, &text)?,

@@ -281,7 +281,7 @@ impl Network {
         }
         if let Some(script) = self.request.down_script.as_ref().filter(|_| self.is_announced) {
             let seconds = self.since.elapsed().as_secs();
-            self.notice.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
+            self.notice.totals = Some((seconds, status.counted.sent.bytes, status.counted.received.bytes));
             said.extend(
                 scripts.start(Occasion::Down, script, &self.notice).err().map(|error| error.to_string()),
             );

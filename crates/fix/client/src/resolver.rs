@@ -157,15 +157,15 @@ impl Place {
 
     fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ResolverError> {
         match fs::read(path) {
-            Ok(octets) => Ok(Some(octets)),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed("read", path)(error)),
         }
     }
 
     /// In place: it may be mounted by itself, as in containers, and then no other file can take its place.
-    fn write(&self, octets: &[u8]) -> Result<(), ResolverError> {
-        fs::write(&self.file, octets).map_err(self.failed("write", &self.file))
+    fn write(&self, bytes: &[u8]) -> Result<(), ResolverError> {
+        fs::write(&self.file, bytes).map_err(self.failed("write", &self.file))
     }
 
     fn failed(&self, what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ResolverError + use<> {

@@ -35,7 +35,8 @@ pub(crate) struct Way(Count, Count);
 pub struct Traffic {
     pub frames: u64,
     /// Their bytes there, MAC addresses and encapsulation included, FCS not.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ const fn is_zero(count: &u64) -> bool {
 impl Traffic {
     fn add(&mut self, other: Traffic) {
         self.frames += other.frames;
-        self.octets += other.octets;
+        self.bytes += other.bytes;
     }
 }
 
@@ -112,7 +113,7 @@ impl Way {
     }
 
     fn read(&self) -> Traffic {
-        Traffic { frames: self.0.read(), octets: self.1.read() }
+        Traffic { frames: self.0.read(), bytes: self.1.read() }
     }
 }
 

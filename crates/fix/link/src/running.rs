@@ -357,7 +357,7 @@ pub fn descriptors(means: Means) -> u64 {
 /// `dev_valid_name()` of net/core/dev.c, without what no terminal should show.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_right = (1..libc::IFNAMSIZ).contains(&name.len())
-        && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%'))
         // The last two mean every interface below /proc/sys/net.
         && !matches!(name, "." | ".." | "all" | "default");
     if is_right {

@@ -23,8 +23,8 @@ INLINE int is_usual_transport(struct ip_protocol protocol)
 }
 
 /*
- * Whether a PPPoE length counts the PPP protocol, `more` octets, and those that the length field says which is `field`
- * octets behind the start of the packet, and no others. Fields of which that is true mostly differ by a constant as they
+ * Whether a PPPoE length counts the PPP protocol, `more` bytes, and those that the length field says which is `field`
+ * bytes behind the start of the packet, and no others. Fields of which that is true mostly differ by a constant as they
  * stand in the frame.
  */
 INLINE int is_plainly_filled(const u8 *packet, u32 field, u32 more)
@@ -32,7 +32,7 @@ INLINE int is_plainly_filled(const u8 *packet, u32 field, u32 more)
 	return (u32)LOAD(u16, packet - 4) - LOAD(u16, packet + field) == BE16(PPP_LENGTH + more);
 }
 
-/* The same of any two fields, which differ otherwise where the sum carries into the upper octet. */
+/* The same of any two fields, which differ otherwise where the sum carries into the upper byte. */
 INLINE int is_filled(const u8 *packet, u32 field, u32 more)
 {
 	packet = OPAQUE(packet);

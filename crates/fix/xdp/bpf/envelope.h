@@ -3,7 +3,7 @@
  * How long a frame's payload is behind tags and PPPoE, and whether that is more than it may be.
  *
  * The frame is measured as it came: padding counts as payload, and no length field is believed, since what is to stay out
- * are long frames, whatever they say of themselves. Frames that Ethernet pads (60 octets) are never too long.
+ * are long frames, whatever they say of themselves. Frames that Ethernet pads (60 bytes) are never too long.
  *
  * The allowance is for headers that could be read. A tag beyond TAGS_MAX, a session header that RFC 2516 does not know,
  * and headers behind the first buffer of a frame in several are payload. A tag that the network card took off is neither in
@@ -36,7 +36,7 @@ struct enveloped {
 	u64 headers;
 };
 
-/* RFC 2516 section 4: version 1, type 1, code 0; RFC 1661 section 2: the first of two octets of a protocol is even. */
+/* RFC 2516 section 4: version 1, type 1, code 0; RFC 1661 section 2: the first of two bytes of a protocol is even. */
 INLINE int is_session_header(const u8 *header)
 {
 	return LOAD(u16, header) == BE16(0x1100) && !(header[PPPOE_LENGTH] & 1);
@@ -69,7 +69,7 @@ INLINE struct enveloped envelope_of(const struct frame *frame)
 	return found;
 }
 
-/* Whether there are more than `limit` octets of payload. */
+/* Whether there are more than `limit` bytes of payload. */
 INLINE int is_too_long(const struct frame *frame, const struct enveloped *enveloped, u32 limit)
 {
 	return frame_length(frame) > enveloped->headers + limit;

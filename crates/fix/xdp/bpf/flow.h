@@ -74,7 +74,7 @@ static __attribute__((noinline)) u64 symmetric_bucket_ipv6(const u8 *addresses, 
 	return symmetric_bucket(addresses, addresses + 16, 4, ports, protocol, key);
 }
 
-/* `addresses` are source and destination as they stand in the IP header, four octets each. */
+/* `addresses` are source and destination as they stand in the IP header, four bytes each. */
 INLINE u64 bucket_ipv4(const u8 *addresses, u32 ports, u32 protocol, const volatile struct settings *settings)
 {
 	if (USUAL(!settings->symmetric))
@@ -82,7 +82,7 @@ INLINE u64 bucket_ipv4(const u8 *addresses, u32 ports, u32 protocol, const volat
 	return symmetric_bucket_ipv4(addresses, ports, protocol, settings->key);
 }
 
-/* The same, 16 octets each. */
+/* The same, 16 bytes each. */
 INLINE u64 bucket_ipv6(const u8 *addresses, u32 ports, u32 protocol, const volatile struct settings *settings)
 {
 	if (USUAL(!settings->symmetric))

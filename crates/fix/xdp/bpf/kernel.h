@@ -69,9 +69,9 @@ struct bpf_cpumap_val {
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
-static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int octets) = (void *)44;
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int bytes) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
-static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int octets) = (void *)65;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int bytes) = (void *)65;
 static long (*const bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *fib, int length, u32 flags) = (void *)69;
 /* Linux 5.11 */
 static u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;

@@ -32,7 +32,7 @@ struct decision {
 };
 
 /*
- * Of the frame's `length` octets the first `readable` are at `start`. Gives whether both ways through the parser say the
+ * Of the frame's `length` bytes the first `readable` are at `start`. Gives whether both ways through the parser say the
  * same; the class is only known to the long one.
  */
 int decide(const u8 *start, u64 readable, u64 length, const u32 *key, u32 classes, u32 symmetric,
@@ -51,7 +51,7 @@ int decide(const u8 *start, u64 readable, u64 length, const u32 *key, u32 classe
 	return bucket == bucket_of_any(&context, &settings);
 }
 
-/* Gives whether the frame is refused where payloads have at most `limit` octets. */
+/* Gives whether the frame is refused where payloads have at most `limit` bytes. */
 int envelope(const u8 *start, u64 readable, u64 length, u32 limit, u32 *kind)
 {
 	struct context context = { start, readable, length };

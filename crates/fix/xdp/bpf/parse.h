@@ -57,10 +57,10 @@ INLINE u64 frame_length(const struct frame *frame);
 struct parsed {
 	/* Only parse_any() says it. */
 	enum class class;
-	/* Source, then destination address, 4 or 16 octets each. */
+	/* Source, then destination address, 4 or 16 bytes each. */
 	const u8 *addresses;
 	int is_ipv6;
-	/* Source, then destination port, four octets as they stand in the packet; 0 where the flow is without ports. */
+	/* Source, then destination port, four bytes as they stand in the packet; 0 where the flow is without ports. */
 	u32 ports;
 	/* 0 where the flow is without ports. */
 	struct ip_protocol protocol;
@@ -74,7 +74,7 @@ struct bounds {
 	int by_length;
 };
 
-/* Why `length` octets at `header` cannot be read. */
+/* Why `length` bytes at `header` cannot be read. */
 INLINE enum reason unreadable(const struct frame *frame, const u8 *header, u64 length)
 {
 	return (u64)(header - frame->start) + length > frame_length(frame) ? REASON_TRUNCATED : REASON_NOT_LINEAR;
@@ -86,7 +86,7 @@ INLINE u64 available_at(const struct frame *frame, const u8 *header, struct boun
 	return bounds.by_length ? bounds.available : frame_length(frame) - (u64)(header - frame->start);
 }
 
-/* Why `length` octets at `header` inside of `bounds` cannot be read. */
+/* Why `length` bytes at `header` inside of `bounds` cannot be read. */
 INLINE enum reason unreadable_within(const struct frame *frame, const u8 *header, struct bounds bounds, u64 length)
 {
 	return available_at(frame, header, bounds) < length ? REASON_TRUNCATED : REASON_NOT_LINEAR;
@@ -286,7 +286,7 @@ INLINE enum reason parse_pppoe(const struct frame *frame, struct place *place)
 	place->network = NETWORK_IPV6;
 	if (is_ppp_protocol(protocol, PPP_IPV6))
 		return REASON_STEERED;
-	/* The first octet of two is even and the second is odd; an odd first octet is a compressed field. */
+	/* The first byte of two is even and the second is odd; an odd first byte is a compressed field. */
 	if ((protocol.be & BE16(0x0101)) != BE16(0x0001))
 		return REASON_MALFORMED;
 	place->network = NETWORK_MPLS;

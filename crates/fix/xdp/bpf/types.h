@@ -146,7 +146,7 @@ INLINE u16 load_be16(const u8 *place)
 	u64 number = FROM_BE16(LOAD(u16, place));
 
 #ifdef __bpf__
-	/* The verifiers of Linux 6.1 and 6.12 know no bound of a number whose octets were swapped; clang drops a mask. */
+	/* The verifiers of Linux 6.1 and 6.12 know no bound of a number whose bytes were swapped; clang drops a mask. */
 	asm volatile("%0 &= 0xffff" : "+r"(number));
 #endif
 	return number;

@@ -240,14 +240,14 @@ impl<'a> Line<'a> {
     }
 
     /// Bytes over TCP each way, and datagrams, over both versions of IP.
-    pub fn transfer(&self, octets: u32) -> Result<()> {
+    pub fn transfer(&self, bytes: u32) -> Result<()> {
         let agent = env!("CARGO_BIN_EXE_rxlane-lab");
         let (own, peer): (Vec<&str>, Vec<&str>) = ADDRESSES.into_iter().unzip();
-        let (octets, own, peer) = (octets.to_string(), own.join(","), peer.join(","));
+        let (bytes, own, peer) = (bytes.to_string(), own.join(","), peer.join(","));
         let output = self.guest.run(&[
             agent,
             "transfer",
-            &octets,
+            &bytes,
             DATAGRAM_SIZES,
             "own",
             own.as_str(),
@@ -407,8 +407,8 @@ pub fn refused(status: &Value) -> Vec<String> {
 /// Whether the link got super-packets of the kernel: it made segments of them, or they show in the mean length.
 pub fn came_together(status: &Value) -> bool {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let [frames, octets] = ["frames", "octets"].map(|field| number(&status["received"][field]));
-    number(&status["segments"]) > 0 || octets > frames * u64::from(WIRE_MTU)
+    let [frames, bytes] = ["frames", "octets"].map(|field| number(&status["received"][field]));
+    number(&status["segments"]) > 0 || bytes > frames * u64::from(WIRE_MTU)
 }
 
 /// The link's counters in a line.

@@ -6,8 +6,8 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError};
 use std::fs::File;
 
-fn fold(acc: u32, octets: &[u8]) -> u32 {
-    let (words, _) = octets.as_chunks();
+fn fold(acc: u32, bytes: &[u8]) -> u32 {
+    let (words, _) = bytes.as_chunks();
     words.iter().fold(acc, |acc, word| acc.rotate_left(5) ^ u32::from_be_bytes(*word))
 }
 

@@ -76,7 +76,8 @@ struct Tag {
     kind: String,
     name: Option<&'static str>,
     /// Of its value.
-    octets: u16,
+    #[serde(rename = "octets")]
+    bytes: u16,
 }
 
 /// An error tag in an offer.
@@ -115,7 +116,7 @@ impl Report {
             asked: Query {
                 service: asked.service.clone(),
                 ac: asked.ac.as_ref().map(|pin| pin.to_string().trim_matches('"').to_owned()),
-                max_payload: Some(asked.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
+                max_payload: Some(asked.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD),
             },
             seconds: asked.seconds,
             sent: probe.sent(),
@@ -153,7 +154,7 @@ impl Report {
     /// The largest payload that one agrees to, where that is more than RFC 2516 has.
     pub fn larger_payload(&self) -> Option<u16> {
         let agreed = self.concentrators.iter().map(|concentrator| concentrator.max_payload);
-        agreed.max().filter(|octets| *octets > PLAIN_PAYLOAD)
+        agreed.max().filter(|bytes| *bytes > PLAIN_PAYLOAD)
     }
 
     pub fn print(&self, out: &mut Output) -> io::Result<()> {
@@ -206,7 +207,7 @@ impl Report {
 impl Concentrator {
     fn new(answer: &Answer, fits: bool) -> Concentrator {
         let offer = &answer.offer;
-        let escaped = |octets: &Vec<u8>| Quotable(octets).to_string();
+        let escaped = |bytes: &Vec<u8>| Quotable(bytes).to_string();
         Concentrator {
             ac_name: escaped(&offer.ac_name),
             mac: offer.concentrator.to_string(),
@@ -214,7 +215,7 @@ impl Concentrator {
             fits,
             max_payload: offer.max_payload.unwrap_or(PLAIN_PAYLOAD).max(PLAIN_PAYLOAD),
             latency: Latency::of(&answer.latencies),
-            tags: answer.tags.iter().map(|(kind, octets)| Tag::new(*kind, *octets)).collect(),
+            tags: answer.tags.iter().map(|(kind, bytes)| Tag::new(*kind, *bytes)).collect(),
             error: offer
                 .complaint
                 .as_ref()
@@ -251,7 +252,7 @@ impl Latency {
 }
 
 impl Tag {
-    fn new(kind: TagType, octets: u16) -> Tag {
+    fn new(kind: TagType, bytes: u16) -> Tag {
         let name = match kind {
             TagType::SERVICE_NAME => Some("Service-Name"),
             TagType::AC_NAME => Some("AC-Name"),
@@ -265,10 +266,10 @@ impl Tag {
             TagType::GENERIC_ERROR => Some("Generic-Error"),
             _ => None,
         };
-        Tag { kind: format!("{kind:?}"), name, octets }
+        Tag { kind: format!("{kind:?}"), name, bytes }
     }
 
     fn in_words(&self) -> String {
-        format!("{} {}", self.name.unwrap_or(&self.kind), self.octets)
+        format!("{} {}", self.name.unwrap_or(&self.kind), self.bytes)
     }
 }

@@ -27,9 +27,9 @@ fn a_flood_of_malformed_frames_is_counted_and_stops_nobody() {
         let good = ends.frame(link, None, [10, 9, 0, 2]);
         // Where its PPPoE header is.
         let at = good.len() - ipv4::Header::LENGTH - 8;
-        let with = |place: usize, octets: &[u8]| {
+        let with = |place: usize, bytes: &[u8]| {
             let mut frame = good.clone();
-            frame[place..place + octets.len()].copy_from_slice(octets);
+            frame[place..place + bytes.len()].copy_from_slice(bytes);
             frame
         };
         let kinds: [(&str, Vec<u8>); 12] = [

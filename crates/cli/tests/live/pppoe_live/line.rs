@@ -158,9 +158,9 @@ impl Line {
     }
 
     /// Whole packets of so many bytes both ways.
-    pub fn ping(&self, from: &Namespace, address: &str, octets: usize) {
+    pub fn ping(&self, from: &Namespace, address: &str, bytes: usize) {
         let headers = if address.contains(':') { 48 } else { 28 };
-        let size = (octets - headers).to_string();
+        let size = (bytes - headers).to_string();
         // One answer at a time, which is waited for: behind the last of several packets ping(8) waits no longer than twice what
         // an earlier one took, which on a busy machine is less than the last one takes.
         let arguments = ["-c", "1", "-w", "60", "-M", "do", "-s", &size, address];

@@ -17,7 +17,7 @@ use testkit::{wait_for, wait_until};
 /// What the program wrote: as a screen, and as it came.
 struct Shown {
     screen: Screen,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// A terminal and the program on it, which is ended with this.
@@ -52,16 +52,16 @@ impl Terminal {
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let master = File::from(master);
         let screen = Screen::new(columns, rows);
-        let shown = Arc::new(Mutex::new(Shown { screen, octets: Vec::new() }));
+        let shown = Arc::new(Mutex::new(Shown { screen, bytes: Vec::new() }));
         let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&shown));
         let is_closing = Arc::new(AtomicBool::new(false));
         let is_last = Arc::clone(&is_closing);
         let reader = thread::spawn(move || {
-            let mut octets = [0; 4096];
-            while let Ok(count @ 1..) = from.read(&mut octets) {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut bytes) {
                 let mut to = to.lock().expect("no panic");
-                to.screen.write(&octets[..count]);
-                to.octets.extend(&octets[..count]);
+                to.screen.write(&bytes[..count]);
+                to.bytes.extend(&bytes[..count]);
                 if is_last.load(Ordering::SeqCst) {
                     break;
                 }
@@ -120,7 +120,7 @@ impl Terminal {
         const LAST: &[u8] = b"\x1b[?7777h";
         if self.reader.is_some() {
             (&self.slave).write_all(LAST).expect("written");
-            wait_until("all that it wrote", || shown.lock().expect("no panic").octets.ends_with(LAST));
+            wait_until("all that it wrote", || shown.lock().expect("no panic").bytes.ends_with(LAST));
         }
         status
     }
@@ -149,8 +149,8 @@ impl Terminal {
 
     /// Whether any colour was set: SGR 30 to 37, 38, 90 to 97 (ECMA-48, ISO 8613-6).
     pub fn has_colours(&self) -> bool {
-        let octets = self.shown.lock().expect("no panic").octets.clone();
-        let text = String::from_utf8_lossy(&octets).into_owned();
+        let bytes = self.shown.lock().expect("no panic").bytes.clone();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         text.split("\x1b[").skip(1).any(|sequence| {
             let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
             let parameters = sequence.get(..end).unwrap_or_default();

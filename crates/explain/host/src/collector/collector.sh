@@ -660,7 +660,7 @@ netbsd_counters() {
     ask vmstat -i
     if has intrctl; then ask intrctl list; fi
     keep event_lines vmstat -e
-    # With -b it prints octets in place of packets.
+    # With -b it prints bytes in place of packets.
     keep link_lines netstat -i -d -n
     keep link_lines netstat -i -b -n
     ask netstat -q

@@ -30,9 +30,9 @@ pub(super) const fn ip_traffic(
     sent: link::Traffic,
 ) -> Traffic {
     Traffic {
-        received_octets: received.octets.saturating_sub(received.frames * around),
+        received_octets: received.bytes.saturating_sub(received.frames * around),
         received_packets: received.frames,
-        sent_octets: sent.octets.saturating_sub(sent.frames * around),
+        sent_octets: sent.bytes.saturating_sub(sent.frames * around),
         sent_packets: sent.frames,
     }
 }

@@ -244,8 +244,8 @@ mod tests {
         }]})
     }
 
-    fn traffic(octets: u64) -> Value {
-        json!({"received_octets": octets, "received_packets": 1, "sent_octets": 0, "sent_packets": 0})
+    fn traffic(bytes: u64) -> Value {
+        json!({"received_octets": bytes, "received_packets": 1, "sent_octets": 0, "sent_packets": 0})
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl Leftover {
         let counts: HashMap<[u64; 2], [u64; 4]> = self.programs.counted().collect();
         let transferred = |account: &Account| {
             let [in_frames, in_bytes, out_frames, out_bytes] = *counts.get(&account.key)?;
-            let received = Frames { frames: in_frames, octets: in_bytes };
-            let sent = Frames { frames: out_frames, octets: out_bytes };
+            let received = Frames { frames: in_frames, bytes: in_bytes };
+            let sent = Frames { frames: out_frames, bytes: out_bytes };
             Some((account.number, account.before + ip_traffic(account.around, received, sent)))
         };
         accounts.iter().filter_map(transferred).collect()

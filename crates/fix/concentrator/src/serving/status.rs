@@ -72,7 +72,8 @@ pub struct XdpWay {
     /// Forwarded; they and their bytes count for their sessions, too.
     pub packets: u64,
     /// Bytes of their frames on the line.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// Dropped by the rate of their session.
     pub over_rate: u64,
     /// Frames that the programs left to the workers and the kernel, by reason; those without any are left out.
@@ -85,7 +86,7 @@ impl From<Standing> for XdpStatus {
             let reasons = Pass::ALL.iter().zip(way.passed).filter(|(_, count)| *count > 0);
             XdpWay {
                 packets: way.frames,
-                octets: way.bytes,
+                bytes: way.bytes,
                 over_rate: way.limited,
                 passed: reasons.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
             }

@@ -263,8 +263,8 @@ impl Slots {
             counts.map_or(0, |count| count.load(Ordering::Relaxed) as u32)
         };
         Usage {
-            received: link::Traffic { frames: in_frames, octets: in_bytes },
-            sent: link::Traffic { frames: out_frames, octets: out_bytes },
+            received: link::Traffic { frames: in_frames, bytes: in_bytes },
+            sent: link::Traffic { frames: out_frames, bytes: out_bytes },
             received_dropped: dropped(0),
             sent_dropped: dropped(1),
         }

@@ -69,16 +69,16 @@ fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::R
     let scene = Scene::new(way, rxlane, encapsulation)?;
     let round_trip = scene.round_trip()?;
     let before = Busy::now(&scene.pids())?;
-    let (one, octets) = scene.tcp(Version::V4, 1, seconds)?;
+    let (one, bytes) = scene.tcp(Version::V4, 1, seconds)?;
     let spent = Busy::now(&scene.pids())?.since(&before);
     let (eight, _) = scene.tcp(Version::V4, 8, seconds)?;
     let (one_v6, _) = scene.tcp(Version::V6, 1, seconds)?;
     let (eight_v6, _) = scene.tcp(Version::V6, 8, seconds)?;
     let long = |version: Version| {
-        let octets = version.longest_datagram();
-        Ok::<f64, anyhow::Error>(scene.udp(version, octets, seconds)? * f64::from(octets) * 8.0)
+        let bytes = version.longest_datagram();
+        Ok::<f64, anyhow::Error>(scene.udp(version, bytes, seconds)? * f64::from(bytes) * 8.0)
     };
-    let gigabytes = octets / 1e9;
+    let gigabytes = bytes / 1e9;
     Ok(Turn {
         one,
         eight,

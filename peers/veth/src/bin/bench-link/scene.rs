@@ -123,8 +123,8 @@ impl Scene {
     }
 
     /// Datagrams of so many bytes that arrived a second.
-    pub fn udp(&self, version: Version, octets: u32, seconds: u32) -> anyhow::Result<f64> {
-        let answer = self.iperf(version, &["-u", "-l", &octets.to_string(), "-b", "0"], seconds)?;
+    pub fn udp(&self, version: Version, bytes: u32, seconds: u32) -> anyhow::Result<f64> {
+        let answer = self.iperf(version, &["-u", "-l", &bytes.to_string(), "-b", "0"], seconds)?;
         let sum = &answer["end"]["sum"];
         let figure =
             |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 says no {name}: {answer}"));

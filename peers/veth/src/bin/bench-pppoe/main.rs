@@ -93,10 +93,10 @@ fn one(scene: &Scene, is_down: bool, seconds: u32) -> anyhow::Result<(f64, Spent
         Ok([Busy::now(&connect)?, Busy::now(&serve)?])
     };
     let before = now()?;
-    let (rate, octets) = scene.tcp(is_down, 1, seconds)?;
+    let (rate, bytes) = scene.tcp(is_down, 1, seconds)?;
     let after = now()?;
     let [connect, serve] = [0, 1].map(|end| after[end].since(&before[end]));
-    let each = |seconds: f64| seconds / (octets / 1e9);
+    let each = |seconds: f64| seconds / (bytes / 1e9);
     let spent = Spent {
         all: each(connect.all),
         softirq: each(connect.softirq),

@@ -179,7 +179,7 @@ fn packets_of_every_line_leave_both_ways_and_count_for_their_session() {
                     let sent = ethernet_frame(ROUTER, topology.uplink, &aged(&packet));
                     assert_eq!(topology.run(Way::FromSubscribers, &arrived), (REDIRECT, sent), "{session:?}");
                     expected.received.frames += 1;
-                    expected.received.octets += bare.len() as u64;
+                    expected.received.bytes += bare.len() as u64;
                 }
             }
             for packet in packets(number, false, payload) {
@@ -187,7 +187,7 @@ fn packets_of_every_line_leave_both_ways_and_count_for_their_session() {
                 for arrived in [bare.clone(), [&bare[..], &[0xee; 20]].concat()] {
                     let sent = frame_to(session, topology.local, &aged(&packet));
                     expected.sent.frames += 1;
-                    expected.sent.octets += sent.len() as u64;
+                    expected.sent.bytes += sent.len() as u64;
                     assert_eq!(topology.run(Way::ToSubscribers, &arrived), (REDIRECT, sent), "{session:?}");
                 }
             }

@@ -182,8 +182,8 @@ fn hundreds_of_sessions_talk_through_one_interface() {
             let usage = topology.registry.usage(*own).expect("there");
             let bytes = sent[4 * number].len() as u64;
             await_sent(&topology.registry, *own, 1);
-            assert_eq!((usage.received.frames, usage.received.octets), (1, bytes));
-            assert_eq!((usage.sent.frames, usage.sent.octets), (1, bytes));
+            assert_eq!((usage.received.frames, usage.received.bytes), (1, bytes));
+            assert_eq!((usage.sent.frames, usage.sent.bytes), (1, bytes));
             assert_eq!((usage.received_dropped, usage.sent_dropped), (1, 0));
             assert_eq!(topology.registry.heard(*own), Ok(1));
         }
@@ -392,7 +392,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
     });
     let usage = topology.registry.usage(own).expect("there");
     assert!(usage.sent_dropped > 0, "{usage:?}");
-    let longest = usage.sent.octets / usage.sent.frames;
+    let longest = usage.sent.bytes / usage.sent.frames;
     assert!(longest <= 900 + 26, "{usage:?}");
 }
 
