@@ -139,7 +139,15 @@ const ENTRIES: [(&str, &[&str]); 7] = [
 pub(super) fn of_function(name: &str) -> Option<&'static str> {
     let found = ENTRIES.iter().find(|(_, names)| names.contains(&name)).map(|(stage, _)| *stage);
     // Programs of XDP and of cls_bpf alike; what they do in the way of a frame is to choose where it goes.
-    found.or_else(|| name.starts_with("bpf_prog_").then_some("steer"))
+    found.or_else(|| is_bpf_program(name).then_some("steer"))
+}
+
+/// Whether a symbol is a compiled eBPF program: `bpf_prog_`, its tag of 16 hexadecimal digits, then its name (`bpf_get_prog_name()` in
+/// `kernel/bpf/core.c`). The kernel's own functions that load programs, `bpf_prog_load()` for one, have no tag.
+fn is_bpf_program(name: &str) -> bool {
+    name.strip_prefix("bpf_prog_")
+        .and_then(|rest| rest.get(..16))
+        .is_some_and(|tag| tag.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 /// What a function does, where that is not its own stage's work.
@@ -259,6 +267,9 @@ mod tests {
         }
         assert_eq!((of_reason("QUEUE_PURGE"), of_function("schedule")), (None, None));
         assert_eq!(of_function("bpf_prog_6deef7357e7b4530_steer"), Some("steer"));
+        assert_eq!(of_function("bpf_prog_6deef7357e7b4530"), Some("steer"));
+        assert_eq!(of_function("bpf_prog_load"), None);
+        assert_eq!(of_function("bpf_prog_select_runtime"), None);
     }
 
     #[test]
