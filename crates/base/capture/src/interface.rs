@@ -64,7 +64,7 @@ impl Interface {
         }
         match (self.raw_to_ns(least), self.raw_to_ns(greatest)) {
             (Some(least), Some(greatest)) => Some((least, greatest)),
-            // An extreme that no i64 can hold: those of the others are wanted.
+            // An extreme that no i64 can hold: those of the others count.
             _ => offsets.filter_map(|at| self.timestamp_ns(buf, at)).fold(None, |span, time| {
                 let (low, high) = span.unwrap_or((time, time));
                 Some((low.min(time), high.max(time)))

@@ -174,8 +174,8 @@ impl Capture {
                 big_endian,
                 problems: Vec::new(),
                 problems_omitted: 0,
-                noted_snaplen: false,
-                noted_original: false,
+                reported_snaplen: false,
+                reported_original: false,
                 progress,
             },
             stream: Stream { reader, carry: head, base: 0, eof, failure, expected: None },
@@ -254,7 +254,7 @@ impl Compression {
     }
 }
 
-/// Reads the bytes that tell formats apart, fewer if the input ends or fails before.
+/// Reads the bytes that distinguish formats, fewer if the input ends or fails before.
 fn read_head(reader: &mut impl Read) -> (Vec<u8>, Option<io::Error>) {
     let mut head = Vec::with_capacity(SMALLEST_SECTION as usize);
     let failure = reader.take(SMALLEST_SECTION.into()).read_to_end(&mut head).err();

@@ -2,7 +2,7 @@
 //!
 //! A regular file is cut into chunks of equal size. Each thread claims the next chunk and reads it into its own
 //! buffer, all at the same time. Only the walk over the record headers must wait for the chunk before,
-//! because nobody can tell where a record starts but from the one before it; it is short and passes from
+//! because nobody can know where a record starts but from the one before it; it is short and passes from
 //! chunk to chunk as a baton. Then the threads work on their records, again at the same time. Anything else (a pipe,
 //! packed data) is read under a lock, in order, by whichever thread needs work.
 
@@ -30,7 +30,7 @@ const WORKER_MEMORY: usize = 2 << 20;
 
 impl Capture {
     /// Reads the rest of the capture with `workers` threads (at least one; fewer if the file has fewer chunks,
-    /// or the system does not give so many). Each gets a state of its own from `init`, which is told the
+    /// or the system does not give so many). Each gets a state of its own from `init`, which gets the
     /// worker's number from 0, and hands every batch it takes to `each`. The states are returned in order of
     /// that number. A worker's batches come in file order; what order the workers take them in is not defined, but
     /// [`Batch::first_frame`] and [`crate::Frame::number`] are exact. Memory is bounded by the chunk size,
@@ -232,13 +232,13 @@ impl Chain {
         }
     }
 
-    /// Reads until the batch holds `wanted` bytes from the chunk's start on, or the file ends.
-    fn read_up_to(&self, chunk: &mut Chunk, batch: &mut Batch, wanted: usize) {
+    /// Reads until the batch holds `target` bytes from the chunk's start on, or the file ends.
+    fn read_up_to(&self, chunk: &mut Chunk, batch: &mut Batch, target: usize) {
         let left = usize::try_from(self.size - chunk.base).unwrap_or(usize::MAX);
-        let wanted = wanted.min(left);
-        batch.reserve(wanted);
-        while batch.filled < wanted {
-            let place = &mut batch.buf[batch.filled..wanted];
+        let target = target.min(left);
+        batch.reserve(target);
+        while batch.filled < target {
+            let place = &mut batch.buf[batch.filled..target];
             match self.file.read_at(place, chunk.base + batch.filled as u64) {
                 Ok(0) => {
                     chunk.short = true;
@@ -293,7 +293,7 @@ impl Chain {
             let eof = stopped || chunk.base + batch.filled as u64 >= self.size;
             let window = Window { buf, base: chunk.base, limit: chunk.limit, eof };
             match walker.walk(window, &mut batch.entries) {
-                Step::Need(wanted) => self.read_up_to(chunk, batch, wanted),
+                Step::Need(target) => self.read_up_to(chunk, batch, target),
                 Step::Limit | Step::Broken => break,
                 Step::End => {
                     if !was_ended {

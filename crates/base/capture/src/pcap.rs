@@ -87,7 +87,7 @@ pub(crate) fn file_header(magic: Magic, head: &[u8]) -> Result<Option<(Kind, Int
 }
 
 fn fields<const BIG: bool>(head: &[u8]) -> Option<(u16, u16, u32, u32)> {
-    // Bytes 8 to 15 are the obsolete time zone and accuracy, which section 4 tells readers to ignore.
+    // Bytes 8 to 15 are the obsolete time zone and accuracy, which section 4 has readers ignore.
     Some((
         u16_at::<BIG>(head, 4)?,
         u16_at::<BIG>(head, 6)?,
@@ -176,12 +176,12 @@ impl Walker {
 
     /// Notes lengths that contradict each other, once per file and kind.
     pub(crate) fn note_lengths(&mut self, at: u64, ahead: usize, captured: u32, original: u32, snaplen: u32) {
-        if snaplen != 0 && captured > snaplen && !self.noted_snaplen {
-            self.noted_snaplen = true;
+        if snaplen != 0 && captured > snaplen && !self.reported_snaplen {
+            self.reported_snaplen = true;
             self.note(at, ahead, Reason::AboveSnaplen { captured, snaplen });
         }
-        if captured > original && !self.noted_original {
-            self.noted_original = true;
+        if captured > original && !self.reported_original {
+            self.reported_original = true;
             self.note(at, ahead, Reason::AboveOriginal { captured, original });
         }
     }

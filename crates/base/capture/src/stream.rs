@@ -50,7 +50,7 @@ pub(crate) struct Stream {
     /// Offset of the carry's first byte.
     pub(crate) base: u64,
     pub(crate) eof: bool,
-    /// Why reading ended early; told after what was read before it.
+    /// Why reading ended early; reported after what was read before it.
     pub(crate) failure: Option<io::Error>,
     /// Size that the file should have, if that is known and it is not packed.
     pub(crate) expected: Option<u64>,
@@ -65,13 +65,13 @@ impl Stream {
         }
         walker.begin_batch();
         batch.first_frame = walker.frames + 1;
-        let mut wanted = chunk.max(self.carry.len() + 1);
-        batch.reserve(wanted);
+        let mut target = chunk.max(self.carry.len() + 1);
+        batch.reserve(target);
         batch.buf[..self.carry.len()].copy_from_slice(&self.carry);
         batch.filled = self.carry.len();
         self.carry.clear();
         loop {
-            self.read_up_to(batch, wanted);
+            self.read_up_to(batch, target);
             let buf = &batch.buf[..batch.filled];
             let window = Window { buf, base: self.base, limit: u64::MAX, eof: self.eof };
             let step = walker.walk(window, &mut batch.entries);
@@ -100,19 +100,19 @@ impl Stream {
                 if batch.filled == 0 {
                     self.skip_to(walker.offset);
                 }
-                wanted = chunk;
+                target = chunk;
             } else if let Step::Need(needed) = step {
-                wanted = needed.max(batch.filled + 1);
+                target = needed.max(batch.filled + 1);
             }
-            batch.reserve(wanted);
+            batch.reserve(target);
         }
         batch.interfaces = Arc::clone(&walker.interfaces);
         !batch.is_empty()
     }
 
-    fn read_up_to(&mut self, batch: &mut Batch, wanted: usize) {
-        while batch.filled < wanted && !self.eof {
-            batch.filled += self.read(&mut batch.buf[batch.filled..wanted]);
+    fn read_up_to(&mut self, batch: &mut Batch, target: usize) {
+        while batch.filled < target && !self.eof {
+            batch.filled += self.read(&mut batch.buf[batch.filled..target]);
         }
     }
 

@@ -75,8 +75,8 @@ pub(crate) struct Walker {
     pub(crate) skipped: (u64, u32, u32),
     pub(crate) problems: Vec<Problem>,
     pub(crate) problems_omitted: u64,
-    pub(crate) noted_snaplen: bool,
-    pub(crate) noted_original: bool,
+    pub(crate) reported_snaplen: bool,
+    pub(crate) reported_original: bool,
     pub(crate) progress: Progress,
 }
 

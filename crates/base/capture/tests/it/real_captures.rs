@@ -1,5 +1,5 @@
 //! Real captures, the project's own and those below the folder that `RXLANE_CAPTURES` names: the number of frames must
-//! equal that of an independent dissector, given in `NAME.expected.json` beside each.
+//! equal that of an independent dissector, given in `NAME.expected.json` next to each.
 
 use std::fs;
 use std::path::Path;
