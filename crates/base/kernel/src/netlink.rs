@@ -158,7 +158,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Changes something; `flags` beside those of a request that is acknowledged.
+    /// Changes something; `flags` in addition to those of a request that is acknowledged.
     fn set(&mut self, message: &Message, flags: u16) -> Result<(), Refusal> {
         self.exchange(message, NLM_F_ACK | flags, |_| {}).map(drop)
     }

@@ -1,5 +1,5 @@
 //! Sockets: frames of an interface ([`Packet`]), many messages by one system call ([`Incoming`], [`Outgoing`]), what the kernel
-//! says beside a message ([`Control`]), and memory shared with the kernel ([`Mapping`]).
+//! attaches to a message ([`Control`]), and memory shared with the kernel ([`Mapping`]).
 //!
 //! Nothing is allocated after a socket and its room have been made: a call is a system call.
 

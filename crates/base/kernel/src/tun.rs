@@ -90,11 +90,11 @@ impl Tun {
         };
         let queues = (0..count.max(1)).map(open).collect::<Result<Vec<Tun>, TunError>>()?;
         let mut offloads = Offloads::default();
-        for wanted in [Offloads { tcp: true, udp: true }, Offloads { tcp: true, udp: false }] {
-            // They belong to the device, whichever queue is asked.
-            let taken = queues.first().map(|queue| sys::set_offload(queue.device.as_fd(), wanted.bits()));
+        for candidate in [Offloads { tcp: true, udp: true }, Offloads { tcp: true, udp: false }] {
+            // They belong to the device, whichever queue gets the request.
+            let taken = queues.first().map(|queue| sys::set_offload(queue.device.as_fd(), candidate.bits()));
             if taken.is_some_and(|taken| taken.is_ok()) {
-                offloads = wanted;
+                offloads = candidate;
                 break;
             }
         }
@@ -157,7 +157,7 @@ impl Tun {
 }
 
 /// A program that is started has this process's descriptors for a moment, until it has become another one, and with them a
-/// device of the same name that was closed just now. So a name that is taken is asked for again for so long.
+/// device of the same name that was closed just now. So a name that is taken is requested again for so long.
 const HELD: Duration = Duration::from_millis(200);
 
 fn attach(device: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<()> {

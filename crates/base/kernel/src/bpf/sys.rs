@@ -264,7 +264,7 @@ impl Map {
             value: value.as_mut_ptr() as u64,
             ..Element::default()
         };
-        // SAFETY: the key has the four bytes of `of`. The kernel writes `bytes`: the value size that it told, or
+        // SAFETY: the key has the four bytes of `of`. The kernel writes `bytes`: the value size that it reported, or
         // that rounded up for each possible CPU (`bpf_map_value_size`), of which it printed the list.
         match unsafe { bpf(Command::MapLookup, &mut attributes) } {
             Ok(_) => Ok(Some(value)),
@@ -399,7 +399,7 @@ pub struct LinkInfo {
     pub id: u32,
     /// The number of its program.
     pub program: u32,
-    /// Index of the interface in the namespace where that is now; 0: it is gone, or the link was detached.
+    /// Index of the interface in the namespace where that is now; 0: it was removed, or the link was detached.
     pub interface: u32,
 }
 
@@ -411,7 +411,7 @@ pub fn link_info(fd: BorrowedFd<'_>) -> io::Result<Option<LinkInfo>> {
 }
 
 /// Attaches a program to an interface of the calling thread's network namespace; `flags` as `XDP_FLAGS_*`. The program
-/// is taken off when the last file descriptor and pin of the link are gone.
+/// is taken off when the last file descriptor and pin of the link are closed and removed.
 pub fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let mut attributes =
         LinkCreate { program: number(program), target: interface, attach_type: ATTACH_XDP, flags };
@@ -458,7 +458,7 @@ pub fn without_signals<T>(load: impl FnOnce() -> T) -> T {
     struct Former(libc::sigset_t);
     impl Drop for Former {
         fn drop(&mut self) {
-            // SAFETY: it is a set of signals, and no former one is asked for. With those it cannot fail.
+            // SAFETY: it is a set of signals, and no former one is requested. With those it cannot fail.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
         }
     }

@@ -1,7 +1,7 @@
 //! The `SIOCETHTOOL` ioctl (`net/ethtool/ioctl.c`), for commands that read.
 //!
 //! The kernel writes as many bytes as the driver has names, counters or table entries at that moment, which may
-//! be more than when the size was asked for. So the buffer ends at a page that nobody may write: what does not
+//! be more than when the size was queried. So the buffer ends at a page that nobody may write: what does not
 //! fit is an error of the call and no damage to this process.
 
 #![allow(unsafe_code)]
@@ -69,9 +69,9 @@ impl Caller {
         question: &[u8],
         room: usize,
     ) -> io::Result<&[u8]> {
-        let wanted = room.max(question.len().saturating_add(4));
-        if self.buffer.size < wanted {
-            self.buffer = Guarded::new(wanted)?;
+        let needed = room.max(question.len().saturating_add(4));
+        if self.buffer.size < needed {
+            self.buffer = Guarded::new(needed)?;
         }
         let bytes = self.buffer.bytes();
         bytes.fill(0);

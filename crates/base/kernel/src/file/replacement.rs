@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A file written beside its place, which takes the place when it is whole: readers find the old one or the new one, also
+/// A file written next to its place, which takes the place when it is whole: readers find the old one or the new one, also
 /// when the process is killed or the disk is full.
 ///
 /// Dropped before [`commit`](Replacement::commit) it is removed. What a killed process left is locked by nobody and is removed

@@ -87,7 +87,7 @@ struct Trust {
     own: u32,
     /// The own group, and that of who became root by sudo(8).
     groups: [Option<u32>; 2],
-    /// Root, or who is shown in its place in a user namespace that has no root.
+    /// Root, or who stands in its place in a user namespace that has no root.
     root: u32,
     /// Who became root by sudo(8).
     before: Option<u32>,

@@ -92,10 +92,10 @@ pub fn remove_address(index: u32, address: &Address) -> Result<(), Refusal> {
 
 /// The name of the interface that has an address.
 pub fn interface_with(address: IpAddr) -> Option<String> {
-    let wanted = address_bytes(address);
+    let bytes = address_bytes(address);
     let every = Message::new(RTM_GETADDR, &[family(address), 0, 0, 0, 0, 0, 0, 0]);
     let found = Netlink::route().ok()?.dump(&every).ok()?;
-    let has_it = |found: &&Vec<u8>| own_address(found) == Some(wanted.as_slice());
+    let has_it = |found: &&Vec<u8>| own_address(found) == Some(bytes.as_slice());
     let index = found.iter().find(has_it).and_then(|found| u32_at(found, 4))?;
     link_by_index(index).ok().map(|link| link.name)
 }

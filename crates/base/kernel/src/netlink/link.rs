@@ -40,7 +40,7 @@ pub struct Link {
     pub max_mtu: Option<u32>,
     /// MAC address; `None`: it has none of six bytes.
     pub mac: Option<MacAddress>,
-    /// Packets that the kernel wanted to send through it and dropped.
+    /// Packets that the kernel was to send through it and dropped.
     pub tx_dropped: Option<u64>,
     /// Kind of a virtual interface: `veth`, `vlan`.
     pub kind: Option<String>,

@@ -37,7 +37,7 @@ pub fn add_route(route: &Route) -> Result<(), Refusal> {
     add(&rtmsg(RTM_NEWROUTE, route))
 }
 
-/// Adds a route beside one of the same destination and metric, which counts for as long as it is there. `EEXIST`: there is this
+/// Adds a route next to one of the same destination and metric, which counts for as long as it is there. `EEXIST`: there is this
 /// very one.
 pub fn append_route(route: &Route) -> Result<(), Refusal> {
     Netlink::route()?.set(&rtmsg(RTM_NEWROUTE, route), NLM_F_CREATE | NLM_F_APPEND)

@@ -1,4 +1,4 @@
-//! What the kernel says beside a message (cmsg(3)).
+//! Ancillary data that the kernel attaches to a message (cmsg(3)).
 
 use std::time::Duration;
 use wire::ethernet::EtherType;
@@ -11,7 +11,7 @@ const GSO_TCP: u32 = 1 << 8;
 /// linux/udp.h.
 const UDP_GRO: i32 = 104;
 
-/// What the kernel says beside a frame or datagram, where it was asked to.
+/// Ancillary data of a frame or datagram, where it was requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// The outermost VLAN tag, which the kernel takes off a frame (`PACKET_AUXDATA`).

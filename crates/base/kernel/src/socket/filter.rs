@@ -40,11 +40,11 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// linux/filter.h: `SKF_AD_OFF` and the numbers behind it: whether the frame was sent or received, and the tag that the kernel
 /// took off.
-const BESIDE: u32 = -0x1000_i32 as u32;
-const PACKET_TYPE: u32 = BESIDE + 4;
-const VLAN_TAG: u32 = BESIDE + 44;
-const VLAN_TAG_PRESENT: u32 = BESIDE + 48;
-const VLAN_TPID: u32 = BESIDE + 60;
+const ANCILLARY: u32 = -0x1000_i32 as u32;
+const PACKET_TYPE: u32 = ANCILLARY + 4;
+const VLAN_TAG: u32 = ANCILLARY + 44;
+const VLAN_TAG_PRESENT: u32 = ANCILLARY + 48;
+const VLAN_TPID: u32 = ANCILLARY + 60;
 
 /// Where the source address is.
 const SOURCE: u32 = 6;
@@ -155,7 +155,7 @@ impl Program {
         self.equals(u16::from_be_bytes([e, f]), yes, no);
     }
 
-    /// Steps over whatever tags there are in the frame, `most` at most; who receives counts the one beside it.
+    /// Steps over whatever tags there are in the frame, `most` at most; who receives counts the one in the ancillary data.
     pub fn any_tags(&mut self, most: usize) {
         self.push(SET_INDEX, 0);
         let under = self.label();

@@ -152,7 +152,7 @@ impl Packet {
     }
 
     /// The next frame, in these pieces, by one system call: its whole length, which may be more than there was room for, and
-    /// what the kernel says beside it. Error: those of recvmsg(2), `EAGAIN` if there is no frame.
+    /// its ancillary data. Error: those of recvmsg(2), `EAGAIN` if there is no frame.
     #[inline]
     pub fn receive(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Control)> {
         receive(self.as_fd(), pieces)

@@ -170,7 +170,7 @@ mod tests {
             let is_silent = transmit.send_once(&long).expect("no error");
             (!is_silent).then(|| transmit.send(&[&short, &long, &short]).expect_err("no room for the second"))
         });
-        let silent = || testkit::Missing("this kernel does not tell what a veth pair drops".to_owned());
+        let silent = || testkit::Missing("this kernel does not report what a veth pair drops".to_owned());
         let Some(error) = require("veth-drops", error.ok_or_else(silent)) else { return };
         assert_eq!((error.sent, error.bytes, error.is_no_room()), (1, Some(1000), true));
         assert!(error.to_string().starts_with("near0: no room for a frame of 1000 bytes"), "{error}");

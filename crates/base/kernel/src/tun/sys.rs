@@ -31,12 +31,12 @@ pub fn attach(device: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<()> 
         Form::Packets => libc::IFF_TUN,
         Form::Frames => libc::IFF_TAP,
     };
-    for (wanted, flag) in [
+    for (is_set, flag) in [
         (kind.has_header, libc::IFF_VNET_HDR),
         (kind.has_queues, libc::IFF_MULTI_QUEUE),
         (kind.is_first, libc::IFF_TUN_EXCL),
     ] {
-        flags |= if wanted { flag } else { 0 };
+        flags |= if is_set { flag } else { 0 };
     }
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which is whole, initialised, and lives through the call.
@@ -64,7 +64,7 @@ pub fn set_persistent(device: BorrowedFd<'_>, is_persistent: bool) -> io::Result
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Tells the kernel what the reader of a device finishes itself (`TUN_F_*` of linux/if_tun.h).
+/// Informs the kernel of what the reader of a device finishes itself (`TUN_F_*` of linux/if_tun.h).
 pub fn set_offload(device: BorrowedFd<'_>, offloads: libc::c_uint) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
     let result =

@@ -33,7 +33,7 @@ impl Mapping {
 
     fn of(length: usize, flags: libc::c_int, descriptor: libc::c_int, offset: u64) -> io::Result<Mapping> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: no address is asked for, so no other mapping is replaced.
+        // SAFETY: no address is requested, so no other mapping is replaced.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), length, protection, flags, descriptor, offset as libc::off_t)
         };

@@ -1,4 +1,4 @@
-//! Messages with what the kernel says beside them: one (recvmsg(2)), or many (recvmmsg(2), sendmmsg(2)).
+//! Messages with their ancillary data: one (recvmsg(2)), or many (recvmmsg(2), sendmmsg(2)).
 
 use super::super::Control;
 use super::checked;
@@ -20,7 +20,7 @@ const NAME: usize = 32;
 struct Aligned<const N: usize>([u8; N]);
 
 /// Takes one message, in these pieces, without waiting for it: its whole length, which may be more than there was room for, and
-/// what the kernel says beside it. Error: those of recvmsg(2), `EAGAIN` if there is none.
+/// its ancillary data. Error: those of recvmsg(2), `EAGAIN` if there is none.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, pieces: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Control)> {
     let mut control = Aligned([0; CONTROL]);
@@ -56,7 +56,7 @@ pub struct Incoming {
 /// A received message.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Its first bytes, as many as there was room for; of a frame, without the tag beside it.
+    /// Its first bytes, as many as there was room for; of a frame, without the tag in its ancillary data.
     pub bytes: &'a [u8],
     /// All of its bytes.
     pub length: usize,
@@ -65,7 +65,7 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// What the kernel says beside it.
+    /// Its ancillary data.
     #[inline]
     pub fn control(&self) -> Control {
         Control::read(self.control)
@@ -132,8 +132,9 @@ impl Incoming {
         self.count = 0;
         // Of messages without bytes there are no rooms; then their lengths are received.
         let mut rooms = self.bytes.chunks_exact_mut(self.room.max(1));
-        let beside = self.names.iter_mut().zip(&mut self.controls);
-        for ((vector, header), (name, control)) in self.vectors.iter_mut().zip(&mut self.headers).zip(beside)
+        let ancillary = self.names.iter_mut().zip(&mut self.controls);
+        for ((vector, header), (name, control)) in
+            self.vectors.iter_mut().zip(&mut self.headers).zip(ancillary)
         {
             let room = rooms.next().unwrap_or_default();
             *vector = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
@@ -160,8 +161,8 @@ impl Incoming {
     #[inline]
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         let mut rooms = self.bytes.chunks_exact(self.room.max(1));
-        let beside = self.names.iter().zip(&self.controls);
-        self.headers.iter().zip(beside).take(self.count).map(move |(header, (name, control))| {
+        let ancillary = self.names.iter().zip(&self.controls);
+        self.headers.iter().zip(ancillary).take(self.count).map(move |(header, (name, control))| {
             let (room, length) = (rooms.next().unwrap_or_default(), header.msg_len as usize);
             #[allow(clippy::unnecessary_cast, reason = "32 bits in musl")]
             let control = control.0.get(..header.msg_hdr.msg_controllen as usize).unwrap_or_default();
