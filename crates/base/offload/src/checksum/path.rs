@@ -57,11 +57,11 @@ impl fmt::Display for Path {
     }
 }
 
-/// This processor cannot sum in the way that was asked for.
+/// This processor cannot sum in the way that was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {path} checksum needs {}, which this processor lacks", path.needs())]
 pub struct PathUnavailable {
-    /// The path that was asked for.
+    /// The path that was requested.
     pub path: Path,
 }
 

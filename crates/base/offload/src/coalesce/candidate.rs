@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// A TCP segment or a UDP datagram that may be a part of a super-packet, as far as its headers tell; its checksums are
+/// A TCP segment or a UDP datagram that may be a part of a super-packet, as far as its headers say; its checksums are
 /// not verified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'f> {
@@ -180,7 +180,7 @@ pub(super) fn pseudo_header(
     })
 }
 
-/// What the table knows a flow by: the words of its key, and what tells its link from others.
+/// What the table knows a flow by: the words of its key, and what distinguishes its link from others.
 pub(super) fn flow_words(flow: &FlowKey, seen: &Dissection, frame: &[u8]) -> [u64; 6] {
     let [a, b, c, d, e] = flow.words();
     let tags = seen.tag_bytes(frame).chunks(4);

@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | never coalesced | fragments; IPv4 options; AH, ESP; SYN, RST, URG, CWR; no payload (a bare ACK); UDP without checksum; wrong checksums of IPv4 header, TCP or UDP |
 //! | has to be equal | addresses, ports, encapsulation; traffic class (DSCP and ECN), TTL or hop limit, DF, flow label, extension headers; TCP data offset, reserved bits and flags but FIN and PSH, acknowledgment, window, options byte by byte |
-//! | IPv4 identification | one more each packet, or, where DF is set, the same for all, as the second packet tells |
+//! | IPv4 identification | one more each packet, or, where DF is set, the same for all, as the second packet says |
 //! | TCP sequence number | that of the next byte |
 //! | length | no longer than the first; a shorter packet is the last |
 //! | FIN, PSH | are the last; a packet that has them begins none |
@@ -98,7 +98,7 @@ impl Default for Limits {
 pub struct Coalescer {
     limits: Limits,
     table: Table,
-    /// Counters that tell whether a fragment came between the addresses of a packet since it was opened.
+    /// Counters that show whether a fragment came between the addresses of a packet since it was opened.
     fences: Box<[u32; FENCES]>,
     items: Vec<Item>,
     opens: Vec<Open>,
@@ -179,7 +179,7 @@ impl Coalescer {
             let fence = self.table.hash(address_words(flow)) as usize % FENCES;
             let is_transport = matches!(IpProtocol(flow.protocol()), IpProtocol::TCP | IpProtocol::UDP);
             if seen.fragment() != Fragment::None || is_transport && !flow.has_ports() {
-                // Which of the packets between these addresses it belongs to cannot be told.
+                // Which of the packets between these addresses it belongs to is not known.
                 if let Some(fence) = self.fences.get_mut(fence) {
                     *fence = fence.wrapping_add(1);
                 }

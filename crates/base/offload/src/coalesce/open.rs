@@ -62,7 +62,7 @@ impl Open {
         }
     }
 
-    /// Whether `next`, of the same flow, may follow, as far as headers tell. `packet` is the first packet, `link` compares
+    /// Whether `next`, of the same flow, may follow, as far as headers say. `packet` is the first packet, `link` compares
     /// what is in front of both. The rules: see the module.
     pub(super) fn may_follow(&self, link: Link, packet: &[u8], next: &Candidate<'_>, most: u32) -> bool {
         let (Some(network), Some(transport)) =
@@ -101,7 +101,7 @@ impl Open {
         }
     }
 
-    /// Whether all packets have one identification, as the second one tells. Only where DF is set: otherwise each packet
+    /// Whether all packets have one identification, as the second one says. Only where DF is set: otherwise each packet
     /// needs its own (RFC 6864 section 4.2).
     fn is_fixed_with(&self, next: &Candidate<'_>) -> bool {
         let (identification, dont_fragment) = self.identification;

@@ -135,7 +135,7 @@ proptest! {
         bytes[at..at + length].copy_from_slice(&field[..length]);
         let after = internet(&bytes);
         let updated = update(before, &old, &field[..length]);
-        // Equation 3 cannot tell the two zeros of what is left apart; a receiver does not either.
+        // Equation 3 cannot distinguish the two zeros of what is left; a receiver does not either.
         prop_assert!(updated == after || (updated, after) == (0, 0xffff), "{:#x} {:#x}", updated, after);
     }
 

@@ -17,7 +17,7 @@ use testkit::{Missing, program, require};
 use wire::emit::{Encapsulation, Tcp};
 use wire::{Link, dissect};
 
-/// What these tests need beside namespaces.
+/// What these tests need in addition to namespaces.
 fn tun_probe() -> Result<(), Missing> {
     probe()?;
     program("ethtool")?;

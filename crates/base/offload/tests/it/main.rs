@@ -1,4 +1,4 @@
-//! Segments, checksums and coalescing, beside references and the kernel.
+//! Segments, checksums and coalescing, compared with references and the kernel.
 
 mod allocation;
 mod checksum;
