@@ -38,11 +38,11 @@ pub struct InputTooLong {
     pub covered: usize,
 }
 
-/// This processor cannot compute the hash in the way that was asked for.
+/// This processor cannot compute the hash in the way that was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the {path} path needs {} and this processor lacks some of it", path.needs())]
 pub struct PathUnavailable {
-    /// What was asked for.
+    /// What was requested.
     pub path: Path,
 }
 

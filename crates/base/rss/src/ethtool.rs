@@ -12,7 +12,7 @@ pub struct PrintedTable {
     pub rings: u32,
     /// The table, in entries of 16 bits: the width is not printed.
     pub table: IndirectionTable,
-    /// The hash key; `None` where it is not printed or the driver does not tell.
+    /// The hash key; `None` where it is not printed or the driver does not report it.
     pub key: Option<HashKey>,
     /// The hash function that is on (`toeplitz`, `xor`, `crc32`); `None` where the text does not say.
     pub function: Option<String>,
@@ -82,7 +82,7 @@ fn row(text: &str) -> Option<(usize, std::str::SplitWhitespace<'_>)> {
     Some((label.trim().parse().ok()?, entries.split_whitespace()))
 }
 
-/// The key on the line after "RSS hash key:", where there is one. A driver that does not tell its key has
+/// The key on the line after "RSS hash key:", where there is one. A driver that does not report its key has
 /// "Operation not supported" there.
 fn key<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Option<HashKey>, PrintedTableError> {
     let mut lines = lines.skip_while(|(_, text)| text.trim() != "RSS hash key:").skip(1);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetry_is_told_from_the_key() {
+    fn symmetry_follows_from_the_key() {
         let both = Symmetry { ipv4: true, ipv6: true };
         assert_eq!(HashKey::symmetric(40).unwrap().symmetry(), both);
         assert_eq!(HashKey::symmetric(16).unwrap().symmetry(), Symmetry { ipv4: true, ipv6: false });

@@ -51,7 +51,7 @@ impl TableShape {
 /// Where a packet goes that no enabled hash type fits. Its hash value is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unmatched {
-    /// The table is not asked: RSS index 0 (I210 datasheet, section 7.1.2.10 and figure 7-6).
+    /// The table is not used: RSS index 0 (I210 datasheet, section 7.1.2.10 and figure 7-6).
     QueueZero,
     /// The hash value 0 goes through the table like any other: entry 0.
     EntryZero,

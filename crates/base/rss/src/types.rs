@@ -65,10 +65,10 @@ impl FromStr for HashType {
     /// A [`HashType::name`]; the spelling of the datasheets (`TcpIPv4`) and underscores are understood too.
     fn from_str(text: &str) -> Result<HashType, TypesError> {
         let plain = |name: &str| name.to_ascii_lowercase().replace(['-', '_'], "");
-        let wanted = plain(text);
+        let spelling = plain(text);
         HashType::ALL
             .into_iter()
-            .find(|hash_type| plain(hash_type.name()) == wanted)
+            .find(|hash_type| plain(hash_type.name()) == spelling)
             .ok_or_else(|| TypesError { name: text.to_owned() })
     }
 }

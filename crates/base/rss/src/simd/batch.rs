@@ -134,12 +134,12 @@ static WORDS_OF_3: [Words; 3] = word_order();
 static WORDS_OF_9: [Words; 9] = word_order();
 static HASH_ORDER: Bytes = hash_order();
 
-/// Places `s` of 16 with `s mod modulus / divisor mod 3` equal to `wanted`.
-const fn places(modulus: usize, divisor: usize, wanted: usize) -> __mmask16 {
+/// Places `s` of 16 with `s mod modulus / divisor mod 3` equal to `remainder`.
+const fn places(modulus: usize, divisor: usize, remainder: usize) -> __mmask16 {
     let mut mask = 0;
     let mut s = 0;
     while s < 16 {
-        if s % modulus / divisor % 3 == wanted {
+        if s % modulus / divisor % 3 == remainder {
             mask |= 1 << s;
         }
         s += 1;

@@ -1,4 +1,4 @@
-//! Hashes and indirection tables, beside published vectors.
+//! Hashes and indirection tables, compared with published vectors.
 
 mod paths;
 mod unit;
