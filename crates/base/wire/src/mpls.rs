@@ -51,7 +51,7 @@ pub enum Payload {
     Ipv4,
     /// IPv6 packet.
     Ipv6,
-    /// Not told by the frame.
+    /// Not given by the frame.
     Unknown,
 }
 

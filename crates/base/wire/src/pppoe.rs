@@ -98,7 +98,7 @@ impl Header<'_> {
     }
 }
 
-/// The stage, told by the EtherType: 0x8863 or 0x8864.
+/// The stage, given by the EtherType: 0x8863 or 0x8864.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// EtherType 0x8863.

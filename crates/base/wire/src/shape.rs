@@ -32,7 +32,7 @@ pub(crate) const OUTGOING: u16 = 128;
 pub(crate) const ABOVE_LINK: u16 = 256;
 
 /// The extension headers in front of the transport header, as a set; how many of each,
-/// [`crate::Dissection::extension_headers`] tells.
+/// [`crate::Dissection::extension_headers`] counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extensions(u8);
 

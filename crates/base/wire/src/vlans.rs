@@ -4,7 +4,7 @@ use crate::ethernet::EtherType;
 use crate::vlan::{Tag, Tci};
 use core::fmt;
 
-/// TPID and VID of each tag of a frame, outermost first, at most four: what tells lines on one interface apart. Priority and
+/// TPID and VID of each tag of a frame, outermost first, at most four: what distinguishes lines on one interface. Priority and
 /// drop eligibility are no part of it. Eight bytes, to be compared and hashed at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Vlans(

@@ -78,7 +78,7 @@ impl Walk<'_> {
         let mut protocol = header.next_header();
         let behind = self.available().saturating_sub(ipv6::Header::LENGTH);
         match header.check_length(behind) {
-            // Only the hop-by-hop header can tell whether a length of zero is a jumbogram's.
+            // Only the hop-by-hop header can say whether a length of zero is a jumbogram's.
             Ok(0) if protocol == IpProtocol::HOP_BY_HOP => {}
             Ok(length) => self.end_at(self.at + ipv6::Header::LENGTH + length),
             Err(error) => self.note(error),

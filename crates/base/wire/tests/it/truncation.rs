@@ -57,7 +57,7 @@ fn a_frame_that_ends_early_names_the_outermost_header_that_lacks_bytes() {
 }
 
 #[test]
-fn a_capture_that_ends_early_is_told_from_a_frame_that_does() {
+fn a_capture_that_ends_early_differs_from_a_frame_that_does() {
     for frame in corpus() {
         let whole = dissect(frame.link, &frame.bytes, frame.bytes.len());
         for length in 0..frame.bytes.len() {
