@@ -1,5 +1,5 @@
 //! The corpus of captures that tests run over: the project's own, which are always there, and those of a folder that
-//! the environment variable `RXLANE_CAPTURES` names, an independent dissector's summary beside each.
+//! the environment variable `RXLANE_CAPTURES` names, an independent dissector's summary next to each.
 //!
 //! Below a folder, at any depth, `NAME` (ending in `.pcap`, `.pcapng` or `.cap`, plain or with `.gz` or `.zst`
 //! behind) is a capture and `NAME.expected.json` its summary.
@@ -48,7 +48,7 @@ pub fn corpus() -> Vec<Sample> {
     let read = |folder: &Path| below(folder).unwrap_or_else(|error| panic!("{error}"));
     let mut samples = read(&own());
     assert!(!samples.is_empty(), "no captures below {}", own().display());
-    let which = format!("captures beside the project's own {}, which are run over", samples.len());
+    let which = format!("captures in addition to the project's own {}, which are run over", samples.len());
     if let Some(folder) = require_more("captures", &which, folder()) {
         samples.extend(read(&folder));
     }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_test_that_runs_is_told_apart_from_a_test_that_does_not() {
+    fn what_is_left_out_of_a_test_that_runs_differs_from_a_test_that_does_not() {
         let mut out = Vec::new();
         assert_eq!(decide("captures", Some("other captures"), missing(), None, &mut out), None);
         let line = String::from_utf8(out).expect("UTF-8");

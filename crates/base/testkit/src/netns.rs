@@ -221,7 +221,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // A name that is gone already is no reason to panic in a panic.
+        // A name that was removed already is no reason to panic in a panic.
         let _ = kernel::netns::remove(&self.name);
     }
 }
@@ -260,7 +260,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn a_namespace_is_gone_with_its_guard_also_by_a_panic() {
+    fn a_namespace_is_removed_with_its_guard_also_by_a_panic() {
         let Some(()) = require("netns", probe()) else { return };
         let mut path = PathBuf::new();
         let panicked = panic::catch_unwind(panic::AssertUnwindSafe(|| {

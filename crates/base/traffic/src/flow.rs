@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_what_was_asked_for() {
+    fn shares_are_as_requested() {
         let all = || (0..100_000).map(|number| FLOWS.flow(number));
         let ipv6 = all().filter(|flow| flow.source.is_ipv6()).count();
         let udp = all().filter(|flow| flow.protocol == IpProtocol::UDP).count();
