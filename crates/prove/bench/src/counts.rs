@@ -97,7 +97,7 @@ impl Span {
         }
         let since = packets.saturating_sub(self.at_first) as f64 / (self.last - self.first).as_secs_f64();
         let came = since * (self.first - earlier).as_secs_f64();
-        // The last of them came at its own first time. All at one time: nothing tells when they came.
+        // The last of them came at its own first time. All at one time: nothing says when they came.
         if came.is_finite() { self.at_first.saturating_sub(came.ceil() as u64) } else { 0 }
     }
 }

@@ -126,7 +126,7 @@ impl Played {
 }
 
 /// Sends frames, until it has sent all, or the time is over, or `stop` is set. A thread's part of the rate is that of its
-/// frames in all frames. Error: the interface, a CPU, or the first frame that was refused, where none had gone before: what has
+/// frames in all frames. Error: the interface, a CPU, or the first frame that was refused, where none was sent before: what was sent
 /// is not lost with one that does not.
 pub fn play(
     playing: &Playing<'_>,

@@ -2,7 +2,7 @@
 //!
 //! * [`udp::send()`] and [`udp::receive()`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
 //!   several threads, targets and source ports, a rate or as fast as it goes. What [`payload`] puts into each datagram lets
-//!   the sink tell loss, reordering and duplicates apart ([`sequence`]).
+//!   the sink distinguish loss, reordering and duplicates ([`sequence`]).
 //! * [`request`] is load that a host asks of another.
 //! * [`frames::play`] sends frames of any encapsulation onto an interface.
 //! * [`machine`] is what CPUs, interrupts and queues did meanwhile; [`report`] the result (`rxlane.bench/1`).

@@ -20,7 +20,7 @@ pub struct Watched {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     pub kernel: String,
-    /// Model of the CPUs, where the kernel tells it.
+    /// Model of the CPUs, where the kernel reports it.
     pub model: Option<String>,
     pub cpus: Option<u32>,
 }
@@ -88,12 +88,12 @@ impl Watched {
         self.counters.sample(1, &mut self.former)
     }
 
-    /// The CPUs alone; `None`: the kernel does not tell. Every interface has them beside it, and the loopback one is there everywhere.
+    /// The CPUs alone; `None`: the kernel does not report them. Every interface comes with them, and the loopback one is there everywhere.
     pub fn cpus_alone() -> Option<Watched> {
         Watched::open("lo").ok()
     }
 
-    /// The device whose queues and vectors are told of: the interface itself, or what it stands on.
+    /// The device whose queues and vectors are reported: the interface itself, or what it stands on.
     pub fn device(&self) -> &str {
         &self.device
     }
@@ -103,7 +103,7 @@ impl Watched {
         read([&self.settings, &self.former])
     }
 
-    /// What the machine is, and the interface's speed in Mbit/s where it has one. What veth and TUN devices tell the kernel is no
+    /// What the machine is, and the interface's speed in Mbit/s where it has one. What veth and TUN devices report to the kernel is no
     /// speed: they have no line, as they have no bus.
     pub fn describe(&self) -> (Machine, Option<u32>) {
         let snapshot = self.snapshot();
@@ -242,7 +242,8 @@ mod tests {
         let cpus = usage.cpus();
         assert!(!cpus.is_empty());
         for cpu in cpus {
-            let all = cpu.user + cpu.system + cpu.interrupt + cpu.softirq.expect("Linux tells it") + cpu.idle;
+            let all =
+                cpu.user + cpu.system + cpu.interrupt + cpu.softirq.expect("Linux reports it") + cpu.idle;
             assert!((50.0..=100.1).contains(&all), "{cpu:?}");
         }
         assert_eq!((usage.interrupts_per_second(), usage.queues()), (None, Vec::new()));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// What was due and could not be sent is sent later, up to this long, also after the end.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// No sleep is longer, so that a wish to end is seen.
+/// No sleep is longer, so that a request to end is seen.
 const NAP: Duration = Duration::from_millis(20);
 
 /// How much is to be sent, and how fast.
@@ -98,7 +98,7 @@ impl Pace {
     }
 
     /// What could not be sent of what [`Pace::next`] gave, and is not due any more: not for want of time, and others are sent in its place
-    /// where a number is asked for.
+    /// where a number is requested.
     pub fn missed(&mut self, count: u64) {
         self.missed += count;
     }

@@ -1,4 +1,4 @@
-//! What stands in the payload of a test's datagrams, so that the sink can tell loss from reordering.
+//! What stands in the payload of a test's datagrams, so that the sink can distinguish loss from reordering.
 //!
 //! All numbers are big-endian:
 //!

@@ -54,7 +54,7 @@ pub struct Run<P> {
     pub by_thread: Vec<u64>,
     /// What could not be sent, by its reason: `refused`, `unreachable`, `no-room`; `too-slow`: due at the rate and not sent.
     pub errors: BTreeMap<&'static str, u64>,
-    /// Whether the rate that was asked for was held within 1 %.
+    /// Whether the requested rate was held within 1 %.
     pub rate_held: Option<bool>,
     /// The line's rate, bit/s.
     pub line_rate: Option<u64>,

@@ -1,7 +1,7 @@
 //! Load that one host asks of another: a line of JSON each way over TCP, one request a connection.
 //!
 //! Whoever measures asks, since it changes settings between two measurements and knows when it is ready. The other end
-//! ([`serve`]) sends to nobody but who asks, and listens to nobody but the hosts that it was told. Nothing is
+//! ([`serve`]) sends to nobody but who asks, and listens to nobody but the hosts that were named to it. Nothing is
 //! authenticated beyond the address, and nothing is kept from one request to the next.
 
 use crate::udp::{self, MOST_FLOWS, Sending, UdpError};
@@ -50,7 +50,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether something was sent, in a time that was asked for, and at a rate that a machine may have.
+    /// Whether something was sent, in a time that was requested, and at a rate that a machine may have.
     fn is_possible(&self) -> bool {
         let rate = self.sent as f64 / self.seconds;
         self.sent > 0 && self.seconds > 0.0 && self.seconds <= 2.0 * LONGEST_LOAD && rate <= MOST_RATE
@@ -117,20 +117,20 @@ impl Request {
     }
 }
 
-/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each, and of others that were
+/// Sends what `from` ask for, one request after the other, until `stop` is set; `report` hears of each, and of others that were
 /// not answered.
 pub fn serve(
     address: SocketAddr,
     from: &[IpAddr],
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(&Served) -> ControlFlow<()>,
+    report: &mut dyn FnMut(&Served) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     while !stop.load(Ordering::Relaxed) {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
-            // Of one that is gone again already, or for want of a descriptor: the next may come through.
+            // Of one that is closed again already, or for want of a descriptor: the next may come through.
             Err(_) => {
                 thread::sleep(LOOK);
                 continue;
@@ -142,14 +142,14 @@ pub fn serve(
             let result = Err("not answered: it is none of the hosts that were named".to_owned());
             Some(Served { from: peer, request: None, result })
         };
-        if served.is_some_and(|served| tell(&served).is_break()) {
+        if served.is_some_and(|served| report(&served).is_break()) {
             break;
         }
     }
     Ok(())
 }
 
-/// `None`: somebody looked whether anybody is there, and asked for nothing.
+/// `None`: somebody looked whether anybody is there, and requested nothing.
 fn serve_one(mut stream: TcpStream, peer: SocketAddr, stop: &AtomicBool) -> Option<Served> {
     let (request, result) = match line(&mut stream, PATIENCE, stop) {
         Ok(text) if text.is_empty() => return None,
@@ -166,7 +166,7 @@ fn serve_one(mut stream: TcpStream, peer: SocketAddr, stop: &AtomicBool) -> Opti
         Ok(answer) => Reply::Done(*answer),
         Err(why) => Reply::Refused(why.clone()),
     };
-    // Whoever asked may be gone meanwhile.
+    // The requester may have hung up meanwhile.
     let _ = write(&mut stream, &reply);
     Some(Served { from: peer, request, result })
 }
@@ -180,7 +180,7 @@ fn send(
     let own = stream.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
     let sending = request.sending(own, peer.ip().to_canonical())?;
     let mut more = 0;
-    let sent = udp::send(&sending, None, stop, &mut |_| match is_gone(stream, &mut more) {
+    let sent = udp::send(&sending, None, stop, &mut |_| match has_hung_up(stream, &mut more) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
@@ -191,9 +191,9 @@ fn send(
     Ok(Answer { sent: sent.counts.packets, seconds: sent.time.as_secs_f64() })
 }
 
-/// Whether whoever asked has hung up: nobody wants the load any more. Bytes behind the request would hide the end of the stream:
+/// Whether the requester has hung up: nobody needs the load any more. Bytes behind the request would hide the end of the stream:
 /// they are taken and dropped, and whoever sends more than a line of them (`more` so far) asks for nothing sensible.
-fn is_gone(stream: &TcpStream, more: &mut usize) -> bool {
+fn has_hung_up(stream: &TcpStream, more: &mut usize) -> bool {
     let mut look = || {
         let mut stream = stream;
         let mut piece = [0; 256];
@@ -207,8 +207,8 @@ fn is_gone(stream: &TcpStream, more: &mut usize) -> bool {
         }
         true
     };
-    let is_gone = stream.set_nonblocking(true).is_ok() && look();
-    is_gone || stream.set_nonblocking(false).is_err()
+    let has_hung_up = stream.set_nonblocking(true).is_ok() && look();
+    has_hung_up || stream.set_nonblocking(false).is_err()
 }
 
 /// Connects to who sends on request, and gives this host's address on the way.
@@ -222,14 +222,14 @@ pub fn reach(at: SocketAddr, stop: &AtomicBool) -> Result<IpAddr, AskError> {
 pub fn ask(at: SocketAddr, request: &Request, stop: &AtomicBool) -> Result<Answer, AskError> {
     let mut stream = connect(at, stop)?;
     let own = stream.local_addr().ok().map(|own| own.ip().to_canonical());
-    let gone = |cause| AskError::Nobody { at, own, cause };
-    write(&mut stream, request).map_err(gone)?;
+    let nobody = |cause| AskError::Nobody { at, own, cause };
+    write(&mut stream, request).map_err(nobody)?;
     let length = Duration::from_secs_f64(request.seconds.clamp(0.0, LONGEST_LOAD));
     let text = match line(&mut stream, length + PATIENCE, stop) {
-        Ok(text) if text.is_empty() => return Err(gone(io::Error::other("it hangs up"))),
+        Ok(text) if text.is_empty() => return Err(nobody(io::Error::other("it hangs up"))),
         Ok(text) => text,
         Err(_) if stop.load(Ordering::Relaxed) => return Err(AskError::Interrupted),
-        Err(cause) => return Err(gone(cause)),
+        Err(cause) => return Err(nobody(cause)),
     };
     match serde_json::from_str(&text) {
         Ok(Reply::Done(answer)) if answer.is_possible() => Ok(answer),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_sent_to_who_asks() {
+    fn what_is_requested_is_sent_to_who_asks() {
         let never = AtomicBool::new(false);
         let all = served(&[HERE], || {
             let receiving = Receiving {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_ends_when_whoever_asked_is_gone_and_byte_by_byte_is_no_line() {
+    fn a_load_ends_when_the_requester_hangs_up_and_byte_by_byte_is_no_line() {
         let all = served(&[HERE], || {
             let sink = std::net::UdpSocket::bind(at(7001)).expect("a sink");
             let mut stream = TcpStream::connect(at(7000)).expect("there");
@@ -417,14 +417,14 @@ mod tests {
         let mut more = 0;
         client.write_all(b"x").expect("written");
         server.peek(&mut [0]).expect("it has come");
-        assert!(!is_gone(&server, &mut more) && more == 1);
+        assert!(!has_hung_up(&server, &mut more) && more == 1);
         drop(client);
         // Its end is on its way.
-        wait_until("its end", || is_gone(&server, &mut more));
+        wait_until("its end", || has_hung_up(&server, &mut more));
         let (mut client, server) = connected();
         let _ = client.write_all(&[0; 4 * LONGEST]);
         let mut more = 0;
-        wait_until("too many bytes", || is_gone(&server, &mut more));
+        wait_until("too many bytes", || has_hung_up(&server, &mut more));
         assert!(more > LONGEST);
     }
 

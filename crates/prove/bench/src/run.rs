@@ -7,13 +7,13 @@ use crate::supervise::Seen;
 use crate::udp::{Received, Sent};
 use std::time::Duration;
 
-/// A rate within this share of what was asked for is held.
+/// A rate within this share of the requested one is held.
 const HELD: f64 = 0.01;
 /// With fewer packets, or in less time, one packet or the start of a thread is more than that.
 const JUDGED_PACKETS: f64 = 100.0;
 const JUDGED_TIME: Duration = Duration::from_millis(100);
 
-/// What was asked for, as far as the result depends on it.
+/// What was requested, as far as the result depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Requested {
     /// Packets a second.
@@ -139,7 +139,7 @@ mod tests {
         let held = [985, 995, 1005, 1015, 0].map(|packets| Run::sent((), sent(packets), requested).rate_held);
         assert_eq!(held, [Some(false), Some(true), Some(true), Some(false), Some(false)]);
         assert_eq!(Run::sent((), sent(5), Requested::default()).rate_held, None);
-        // Of five packets in a second none can be told to have come in time, nor of many in a moment.
+        // Of five packets in a second none can be said to have come in time, nor of many in a moment.
         let slow = Requested { rate: Some(5.0), line_rate: None };
         assert_eq!(Run::sent((), sent(5), slow).rate_held, None);
         let short = Sent { time: Duration::from_millis(50), ..sent(50) };

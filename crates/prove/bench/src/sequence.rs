@@ -14,7 +14,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 pub struct Flow {
     /// The least number that came, or 0 where the beginning was seen.
     first: u64,
-    /// One more than the greatest that came or was told of.
+    /// One more than the greatest that came or was reported.
     next: u64,
     /// Numbers that came, each once.
     received: u64,
@@ -66,7 +66,7 @@ impl Flow {
         }
     }
 
-    /// The sender told that it has sent so many. Whether it was told for the first time.
+    /// The sender reported that it has sent so many. Whether it was reported for the first time.
     pub fn end(&mut self, sent: u64) -> bool {
         let is_plausible = sent >= self.next && sent - self.next <= JUMP;
         if self.has_ended || !is_plausible {

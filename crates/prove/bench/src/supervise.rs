@@ -37,7 +37,7 @@ pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Sets a flag when it is dropped, so that whoever is told by it ends, however a scope is left.
+/// Sets a flag when it is dropped, so that whoever reads it ends, however a scope is left.
 pub(crate) struct EndWhenDropped<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for EndWhenDropped<'_> {
@@ -59,7 +59,7 @@ pub struct Supervisor<'a> {
     /// Where threads wait until all are ready, and this one with them: time counts from then on.
     pub ready: Option<&'a Gate>,
     pub machine: Option<Watched>,
-    /// Told of each second.
+    /// Called with each second.
     pub each_second: &'a mut EachSecond<'a>,
 }
 
@@ -72,8 +72,8 @@ pub struct Seen {
 }
 
 impl Supervisor<'_> {
-    /// Runs `work` in a thread for each of `jobs` until all have come to their ends, or are told to end. Each is given the flag
-    /// that tells it, and the place where it leaves its counts. Error: the first of a thread, or that one cannot be started;
+    /// Runs `work` in a thread for each of `jobs` until all have come to their ends, or are to end. Each is given the flag
+    /// that says so, and the place where it leaves its counts. Error: the first of a thread, or that one cannot be started;
     /// the others are ended then.
     pub fn run<J: Send, T: Send, E: Send + From<ThreadError>>(
         mut self,
@@ -107,7 +107,7 @@ impl Supervisor<'_> {
 
     fn watch<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>], shared: &[Shared], end: &AtomicBool) -> Seen {
         let start = self.ready.map_or_else(Instant::now, Gate::pass);
-        // What the machine did before counts for nothing; that the interface is gone shows in the first second.
+        // What the machine did before counts for nothing; that the interface was removed shows in the first second.
         if let Some(machine) = &mut self.machine {
             let _ = machine.step();
         }
@@ -121,7 +121,7 @@ impl Supervisor<'_> {
                 let counts = sum(shared);
                 let interval = Interval::between(&before, &counts, now, now - from);
                 self.look(&mut seen, &interval);
-                // What fails at once has no second to tell of.
+                // What fails at once has no second to report.
                 let is_nothing = is_over && seen.intervals.is_empty() && counts.packets == 0;
                 if !is_nothing && (self.each_second)(&interval).is_break() {
                     end.store(true, Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Supervisor<'_> {
         match machine.step() {
             Ok(usage) if interval.packets > 0 => seen.usage.add(&usage),
             Ok(_) => {}
-            // An interface that is gone has nothing more to tell.
+            // An interface that was removed has nothing more to report.
             Err(_) => self.machine = None,
         }
     }

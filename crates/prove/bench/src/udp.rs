@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use thiserror::Error;
 
-/// No call of a socket waits longer, so that a wish to end is seen.
+/// No call of a socket waits longer, so that a request to end is seen.
 const WAIT: Duration = Duration::from_millis(50);
 /// Where sinks listen and senders send unless something else is said.
 pub const PORT: u16 = 7184;
@@ -51,7 +51,7 @@ impl UdpError {
     }
 }
 
-/// The interface by which datagrams to a target leave, as far as its addresses tell: that with the source address that the
+/// The interface by which datagrams to a target leave, as far as its addresses say: that with the source address that the
 /// kernel chooses.
 pub fn interface_to(target: &SocketAddr) -> Option<String> {
     kernel::netlink::interface_with(address_to(target)?)

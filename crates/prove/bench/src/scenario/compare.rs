@@ -8,7 +8,7 @@
 //!    chance is above 5 %: four on both sides are enough (2.9 %), three are not (10 %).
 //! 2. The medians differ by the factor [`super::verdict::TIE`] at least, or what the caller says. The first rule knows the noise within a run.
 //!    Between two runs a machine may have become slower as a whole, by neighbours on the same hardware or its clock, and no
-//!    figure of either run tells.
+//!    figure of either run shows it.
 //! 3. Both have the same cell.
 //!
 //! Many figures are compared, and each has its chance: of 60 with five rounds (0.8 %), the first rule alone would call every

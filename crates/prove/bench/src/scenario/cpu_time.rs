@@ -27,7 +27,7 @@ impl Spent {
         self.softirq / self.lasted
     }
 
-    /// Of what was seen of the machine; `None`: the kernel does not tell.
+    /// Of what was seen of the machine; `None`: the kernel does not report it.
     pub fn of(usage: &Usage) -> Option<Spent> {
         let (cpus, lasted) = (usage.cpus(), usage.time.as_secs_f64());
         let seconds = |percent: fn(&CpuShare) -> f64| cpus.iter().map(percent).sum::<f64>() / 100.0 * lasted;
@@ -65,7 +65,7 @@ mod tests {
         while start.elapsed() < Duration::from_millis(200) {
             std::hint::spin_loop();
         }
-        let spent = time.spent().expect("Linux tells it");
+        let spent = time.spent().expect("Linux reports it");
         // Ticks are of 10 ms, and this thread may have had to wait.
         assert!(
             spent.all > 0.03 && spent.user > 0.03 && spent.user + spent.softirq <= spent.all * 1.001,

@@ -15,7 +15,7 @@ const IDLE: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub kernel: String,
-    /// Model of the CPUs, where the kernel tells it.
+    /// Model of the CPUs, where the kernel reports it.
     pub model: Option<String>,
     pub cpus: Option<u32>,
     pub rxlane: String,

@@ -13,7 +13,7 @@ pub struct Transfer {
     pub bytes: f64,
 }
 
-/// Over so many connections at once, from the near end to the far, or back. `iperf3` takes whole seconds: what is asked for is
+/// Over so many connections at once, from the near end to the far, or back. `iperf3` takes whole seconds: what is requested is
 /// rounded up.
 pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<Transfer, Error> {
     // Written at once, so that whoever waits for it sees that it listens.

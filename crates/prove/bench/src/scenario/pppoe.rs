@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Of the IP packets of all cells; of the pair below a session (RFC 4638 is not needed then).
 const MTU: u16 = 1492;
 const BELOW: u16 = 1500;
-/// Round trips that are averaged, those before them in which neighbours are asked for, and seconds between them.
+/// Round trips that are averaged, those before them in which neighbours are resolved, and seconds between them.
 const PINGS: &str = "200";
 const FIRST: &str = "10";
 const INTERVAL: &str = "0.002";

@@ -25,13 +25,13 @@ pub struct Report {
     /// When it began, UTC (RFC 3339).
     pub began: String,
     pub machine: Environment,
-    /// What was asked for, by name.
+    /// What was requested, by name.
     #[serde(deserialize_with = "map")]
     pub parameters: BTreeMap<String, String>,
     pub rounds: u32,
-    /// Whether all rounds that were asked for are whole.
+    /// Whether all requested rounds are whole.
     pub complete: bool,
-    /// What differs between cells, in the order in which it is shown.
+    /// What differs between cells, in the order in which it is displayed.
     #[serde(deserialize_with = "list")]
     pub factors: Vec<Factor>,
     #[serde(deserialize_with = "list")]

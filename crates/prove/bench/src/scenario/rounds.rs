@@ -84,7 +84,7 @@ impl Selection {
     }
 }
 
-/// Measures each cell once a round. What was measured until a signal asked for the end is in the report, too. Error: something
+/// Measures each cell once a round. What was measured until a signal requested the end is in the report, too. Error: something
 /// is missing or wrong, or nothing could be measured; nothing is left behind.
 pub fn run(
     scenario: &mut dyn Scenario,

@@ -39,7 +39,7 @@ pub struct Delivered {
     pub sent_per_second: f64,
     /// Share that did not arrive; `None`: they are too short for numbers.
     pub loss: Option<f64>,
-    /// What the CPUs did while it was sent; `None`: the kernel does not tell.
+    /// What the CPUs did while it was sent; `None`: the kernel does not report it.
     pub spent: Option<Spent>,
 }
 

@@ -69,7 +69,7 @@ pub struct Received {
     pub span: Option<Span>,
     /// Datagrams before the first that came of a flow whose beginning was not seen.
     pub before_first: u64,
-    /// Datagrams for which the sockets had no room; `None`: the kernel does not tell.
+    /// Datagrams for which the sockets had no room; `None`: the kernel does not report it.
     pub socket_drops: Option<u64>,
     /// Bytes that could wait in each socket, as the kernel counts them.
     pub buffer: usize,
@@ -328,7 +328,7 @@ impl Tally {
     }
 
     fn concluded(self) -> Taken {
-        // All that came was there at once, and nothing tells when it came.
+        // All that came was there at once, and nothing says when it came.
         Taken { span: self.waited.or(self.taken.span), ..self.taken }
     }
 
@@ -346,7 +346,7 @@ impl Tally {
         if let Read::Numbered(header) = read
             && header.kind != Kind::Data
         {
-            return self.told(&header);
+            return self.mark_boundary(&header);
         }
         if (length, is_ipv6) != (self.last.0, self.last.1) {
             self.last = (length, is_ipv6, self.framing.of_datagram(length as u64, is_ipv6));
@@ -376,7 +376,7 @@ impl Tally {
     }
 
     /// The beginning or the end of a flow.
-    fn told(&mut self, header: &Header) {
+    fn mark_boundary(&mut self, header: &Header) {
         self.change(header, |flow, counts| match header.kind {
             Kind::Begin => flow.begin(),
             Kind::End => counts.ended += u64::from(flow.end(header.sequence)),

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// The beginning and the end of a flow are told that often, each with so long a pause behind it. At the end the sink's buffer may
+/// The beginning and the end of a flow are announced that often, each with so long a pause behind it. At the end the sink's buffer may
 /// be full for a while.
 const BEGIN: [Duration; 3] =
     [Duration::from_millis(10), Duration::from_millis(30), Duration::from_millis(10)];
@@ -45,7 +45,7 @@ pub struct Sending {
     pub first_port: Option<u16>,
     /// Number of source ports; each makes a flow to each target.
     pub ports: u16,
-    /// Threads; flows are dealt to them in turn.
+    /// Threads; flows are distributed over them in turn.
     pub threads: u16,
     /// The CPU of each thread, in turn; none: whichever.
     pub cpus: Vec<u16>,
@@ -181,7 +181,7 @@ impl Sending {
     }
 }
 
-/// Sends, until it has sent all, or the time is over, or `stop` is set. Error: what was asked for cannot be, or the kernel
+/// Sends, until it has sent all, or the time is over, or `stop` is set. Error: what was requested cannot be, or the kernel
 /// refuses it for another reason than that nobody listens, that there is no way or no room, which are counted.
 pub fn send(
     sending: &Sending,
@@ -208,7 +208,7 @@ pub fn send(
             let mut messages = Messages::new(sending);
             let mut turn = 0;
             let begin = |flows: &mut Vec<Flow>| {
-                tell(flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
+                announce(flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
             };
             let sent = sender.pace::<_, UdpError>(
                 (messages.most, end, shared),
@@ -233,18 +233,18 @@ pub fn send(
             Ok::<_, UdpError>((sent, flows))
         })?;
     let ended: Vec<Flow> = total.each.into_iter().flatten().collect();
-    tell(&ended, |flow| end_of(flow, sending), &END);
+    announce(&ended, |flow| end_of(flow, sending), &END);
     Ok(Sent { counts: total.counts, time: total.time, flows, seen: total.seen })
 }
 
-/// What the end of a flow tells. Of datagrams without numbers a sink could not tell how many of them came.
+/// What the end of a flow announces. Of datagrams without numbers a sink could not know how many of them came.
 fn end_of(flow: &Flow, sending: &Sending) -> Header {
     let sequence = if sending.payload >= HEADER { flow.next } else { 0 };
     Header { kind: Kind::End, id: flow.id, sequence }
 }
 
-/// Tells something of each flow some times, since one may be lost.
-fn tell(flows: &[Flow], header: impl Fn(&Flow) -> Header, pauses: &[Duration]) {
+/// Announces something of each flow some times, since one may be lost.
+fn announce(flows: &[Flow], header: impl Fn(&Flow) -> Header, pauses: &[Duration]) {
     for pause in pauses {
         for flow in flows {
             // One that does not arrive is what the others are for; what is wrong with the way, data will find.

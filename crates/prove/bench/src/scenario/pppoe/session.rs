@@ -101,8 +101,8 @@ fn pppd(pair: &Pair, path: &str, folder: &Folder, tools: &Tools<'_>) -> Result<R
 }
 
 fn has_address(near: &Namespace) -> bool {
-    let shown = near.run("ip", &["-4", "-o", "addr", "show", "dev", SESSION]);
-    shown.is_ok_and(|shown| shown.contains(&format!("inet {} ", ADDRESSES[0])))
+    let addresses = near.run("ip", &["-4", "-o", "addr", "show", "dev", SESSION]);
+    addresses.is_ok_and(|addresses| addresses.contains(&format!("inet {} ", ADDRESSES[0])))
 }
 
 pub fn left_out() -> Vec<LeftOut> {

@@ -36,9 +36,9 @@ pub const QUEUES: [&str; 16] = [
 #[derive(Debug)]
 pub struct Arrival<'a> {
     pub interface: &'a str,
-    /// Where load is asked for; `None`: it comes by itself.
+    /// Where load is requested; `None`: it comes by itself.
     pub from: Option<SocketAddr>,
-    /// Bytes of payload of what is asked for.
+    /// Bytes of payload of what is requested.
     pub payload: u16,
     pub flows: u16,
     pub senders: u16,
@@ -125,7 +125,7 @@ impl Arrival<'_> {
     }
 }
 
-/// What was received, what was sent where that is told, frames of the interface, and those for which the card had no room.
+/// What was received, what was sent where that is reported, frames of the interface, and those for which the card had no room.
 type Observation = (Received, Option<Answer>, u64, u64);
 
 fn receive(

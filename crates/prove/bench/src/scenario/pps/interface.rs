@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// The value of the parameter `from` where load comes by itself.
 pub const ANYBODY: &str = "whoever sends";
-/// What is varied unless something else is asked for: what stands in a group is crossed.
+/// What is varied unless something else is requested: what stands in a group is crossed.
 const GROUPS: [&[&str]; 4] = [&["senders", "receivers", "queues"], &["usecs"], &["ring"], &["hash", "table"]];
 
 #[derive(Debug)]
@@ -161,7 +161,7 @@ fn comparisons(factors: &[Factor]) -> Vec<Comparison> {
             compare(&factor.name, with(&base, &factor.name, &level.name), &base);
         }
     }
-    // A table means something where the hash tells the flows apart.
+    // A table means something where the hash distinguishes the flows.
     let hashed = with(&base, "hash", "sdfn");
     for level in ["equal", "blocks"] {
         compare("table", with(&hashed, "table", level), &with(&hashed, "table", "one"));

@@ -114,9 +114,9 @@ impl Settings {
         restored
     }
 
-    /// What a setting is now, as a command; `None` where the driver does not tell.
+    /// What a setting is now, as a command; `None` where the driver does not report it.
     pub fn present(&self, factor: &str) -> Option<String> {
-        // What the present value is read with matters, not the value asked for.
+        // What the present value is read with matters, not the requested value.
         let any = match factor {
             "queues" | "ring" | "usecs" => "1",
             "hash" => "sd",

@@ -70,7 +70,7 @@ impl Router {
         self.set_neighbours()
     }
 
-    /// So that nobody has to be asked where the stations are. A session has none.
+    /// So that no neighbour has to be resolved. A session has none.
     pub(super) fn set_neighbours(&self) -> Result<(), Error> {
         for (leg, station) in self.legs.iter().zip(STATIONS).filter(|(leg, _)| *leg != INNER) {
             let neighbour = ["lladdr", &NOBODY.to_string(), "dev", leg, "nud", "permanent"];
