@@ -39,7 +39,7 @@ case __FIRST__ in
 systemd)
 	# A target of its own: of the machine's units only those run that somebody starts, and what those want. Left out is
 	# what walks through the machine's files (minutes over 9p) or talks to the world. udev hears of devices that come, and is
-	# not told of all that are there: half a minute of CPU for nothing.
+	# not triggered for all that are there: half a minute of CPU for nothing.
 	units=/new/run/systemd/system
 	$b mkdir -p $units
 	for unit in systemd-tmpfiles-setup systemd-tmpfiles-setup-dev systemd-timesyncd systemd-update-utmp systemd-sysusers; do

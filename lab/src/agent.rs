@@ -73,7 +73,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The agent is there; sent once, unasked.
+    /// The agent is there; sent once, unrequested.
     Ready {
         /// As `uname -r` says it.
         release: String,
@@ -105,7 +105,7 @@ pub enum Reply {
 /// A request or a reply with the number that joins them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbered<T> {
-    /// Number of the request; 0 of a reply that nobody asked for.
+    /// Number of the request; 0 of a reply that nobody requested.
     pub number: u64,
     /// The request or reply.
     pub body: T,

@@ -162,7 +162,7 @@ fn check_version(qemu: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program of this package, which runs in the guest too: beside the running one, or one folder above it, where
+/// The program of this package, which runs in the guest too: next to the running one, or one folder above it, where
 /// cargo puts programs of a package whose tests it runs.
 fn agent_program() -> Result<PathBuf> {
     let own = std::env::current_exe().context("path of the running program")?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// The program of this name beside this one, or beside the folder that tests and examples are in; guests see it where it is.
+/// The program of this name next to this one, or next to the folder that tests and examples are in; guests see it where it is.
 ///
 /// # Errors
 ///

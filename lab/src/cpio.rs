@@ -110,13 +110,13 @@ mod tests {
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         let seen = |row: &[&str]| (row[0].to_owned(), row[row.len() - 1].to_owned());
         let seen: Vec<(String, String)> = rows.iter().map(|row| seen(row)).collect();
-        let wanted = [
+        let expected = [
             ("drwxr-xr-x", "dev"),
             ("crw-------", "dev/console"),
             ("-rw-r--r--", "odd-length"),
             ("-rw-------", "empty"),
         ];
-        assert_eq!(seen, wanted.map(|(mode, name)| (mode.to_owned(), name.to_owned())), "{text}");
+        assert_eq!(seen, expected.map(|(mode, name)| (mode.to_owned(), name.to_owned())), "{text}");
         assert!(text.contains("4097"), "{text}");
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Agent {
     waiting: Waiting,
 }
 
-/// Who waits for the answer to which request; `None` when the guest has gone.
+/// Who waits for the answer to which request; `None` when the guest has ended.
 type Waiting = Arc<Mutex<Option<HashMap<u64, Sender<Reply>>>>>;
 
 impl Guest {
@@ -75,7 +75,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// There is no such program, or the guest has gone.
+    /// There is no such program, or the guest has ended.
     pub fn run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Output> {
         self.run_with(argv, &[], TIMEOUT)
     }
@@ -84,17 +84,17 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// There is no such program, or the guest has gone.
+    /// There is no such program, or the guest has ended.
     pub fn run_with<S: AsRef<str>>(&self, argv: &[S], stdin: &[u8], limit: Duration) -> Result<Output> {
         let argv: Vec<String> = argv.iter().map(|word| word.as_ref().to_owned()).collect();
-        let shown = argv.join(" ");
+        let command = argv.join(" ");
         let timeout_ms = limit.as_millis() as u64;
         let request = Request::Run { argv, stdin: Bytes(stdin.to_vec()), timeout_ms };
-        match self.ask(request, limit + ANSWER).with_context(|| shown.clone())? {
+        match self.ask(request, limit + ANSWER).with_context(|| command.clone())? {
             Reply::Ran { status, timed_out, stdout, stderr } => {
                 Ok(Output { status, timed_out, stdout: stdout.0, stderr: stderr.0 })
             }
-            other => Err(unexpected(&other)).context(shown),
+            other => Err(unexpected(&other)).context(command),
         }
     }
 
@@ -115,16 +115,16 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// There is no such program, or the guest has gone.
+    /// There is no such program, or the guest has ended.
     pub fn start<S: AsRef<str>>(&self, argv: &[S], output: &str) -> Result<u32> {
         let argv: Vec<String> = argv.iter().map(|word| word.as_ref().to_owned()).collect();
-        let shown = argv.join(" ");
+        let command = argv.join(" ");
         match self
             .ask(Request::Start { argv, output: output.to_owned() }, ANSWER)
-            .with_context(|| shown.clone())?
+            .with_context(|| command.clone())?
         {
             Reply::Started { pid } => Ok(pid),
-            other => Err(unexpected(&other)).context(shown),
+            other => Err(unexpected(&other)).context(command),
         }
     }
 
@@ -357,7 +357,7 @@ impl Guest {
         let (sender, reply) = mpsc::channel();
         match lock(&agent.waiting).as_mut() {
             Some(waiting) => waiting.insert(number, sender),
-            None => bail!("the guest has gone; {}", self.last_words()),
+            None => bail!("the guest has ended; {}", self.last_words()),
         };
         let mut line = serde_json::to_vec(&Numbered { number, body: request })?;
         line.push(b'\n');
@@ -377,7 +377,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn answer(reply: &Receiver<Reply>, limit: Duration) -> Result<Reply> {
     reply.recv_timeout(limit).map_err(|error| match error {
         RecvTimeoutError::Timeout => anyhow!("no answer from the guest in {limit:?}"),
-        RecvTimeoutError::Disconnected => anyhow!("the guest has gone"),
+        RecvTimeoutError::Disconnected => anyhow!("the guest has ended"),
     })
 }
 
@@ -385,7 +385,7 @@ fn unexpected(reply: &Reply) -> anyhow::Error {
     anyhow!("unexpected answer of the guest: {reply:?}")
 }
 
-/// Hands each reply to whom it belongs, until the guest is gone.
+/// Hands each reply to whom it belongs, until the guest has ended.
 fn deliver(stream: UnixStream, waiting: &Waiting) {
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { break };

@@ -92,15 +92,15 @@ fn module_name(path: &str) -> String {
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
-/// Paths of the wanted modules and of all that they need, each behind what it needs; those that are built into the
+/// Paths of the requested modules and of all that they need, each behind what it needs; those that are built into the
 /// kernel need no file. `index` is `modules.dep`: a line says a path, a colon, and the paths that it needs, in the
 /// order in which they are unloaded (modules.dep(5)).
-fn in_order<'a>(index: &'a str, builtin: &str, wanted: &[&str]) -> Result<Vec<&'a str>> {
+fn in_order<'a>(index: &'a str, builtin: &str, requested: &[&str]) -> Result<Vec<&'a str>> {
     let lines = index.lines().filter_map(|line| line.split_once(':'));
     let needs: HashMap<String, (&str, &str)> =
         lines.map(|(path, needs)| (module_name(path), (path, needs))).collect();
     let mut order = Vec::new();
-    for name in wanted {
+    for name in requested {
         let Some((path, needed)) = needs.get(*name) else {
             let is_builtin = builtin.lines().any(|path| module_name(path) == *name);
             anyhow::ensure!(is_builtin, "the kernel has no module {name}");

@@ -207,7 +207,7 @@ pub(crate) fn mac(place: usize) -> MacAddress {
     MacAddress([0x52, 0x54, 0, 0, 0, place as u8 + 1])
 }
 
-/// QEMU, and a shell that ends it and removes its folder when the harness is gone, however that came.
+/// QEMU, and a shell that ends it and removes its folder when the harness has ended, however that came.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) qemu: Child,

@@ -1,4 +1,4 @@
-//! What QEMU itself is told, by its machine protocol (QEMU's manual, "QEMU Machine Protocol Specification").
+//! Commands for QEMU itself, by its machine protocol (QEMU's manual, "QEMU Machine Protocol Specification").
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;

@@ -304,9 +304,9 @@ fn extract(package: &Path, root: &Path) -> Result<()> {
 
 /// `NAME=VERSION` of the newest kernel of the series, from what `apt-cache show linux-image-amd64` says of the
 /// package that depends on it.
-fn kernel_package(shown: &str, series: Series) -> Option<String> {
+fn kernel_package(known: &str, series: Series) -> Option<String> {
     let prefix = format!("linux-image-{series}.");
-    let depends = shown.lines().filter_map(|line| line.strip_prefix("Depends: "));
+    let depends = known.lines().filter_map(|line| line.strip_prefix("Depends: "));
     let first = depends.flat_map(|line| line.split(", ")).find(|one| one.starts_with(&prefix))?;
     let (name, version) = first.split_once(" (= ")?;
     Some(format!("{}={}", name.trim(), version.trim_end().strip_suffix(')')?))
@@ -338,27 +338,27 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 mod tests {
     use super::*;
 
-    const SHOWN: &str = "Package: linux-image-amd64\nVersion: 6.12.95-1~bpo12+1\n\
+    const APT_OUTPUT: &str = "Package: linux-image-amd64\nVersion: 6.12.95-1~bpo12+1\n\
         Depends: linux-image-6.12.95+deb12-amd64 (= 6.12.95-1~bpo12+1)\n\nPackage: linux-image-amd64\n\
         Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n\nDepends: linux-image-6.1.0-50-amd64 (= 6.1.176-1)\n";
 
     #[test]
     fn the_newest_kernel_of_a_series_is_named_with_its_version() {
         assert_eq!(
-            kernel_package(SHOWN, Series::V6_1).as_deref(),
+            kernel_package(APT_OUTPUT, Series::V6_1).as_deref(),
             Some("linux-image-6.1.0-56-amd64=6.1.192-2")
         );
         assert_eq!(
-            kernel_package(SHOWN, Series::V6_12).as_deref(),
+            kernel_package(APT_OUTPUT, Series::V6_12).as_deref(),
             Some("linux-image-6.12.95+deb12-amd64=6.12.95-1~bpo12+1")
         );
     }
 
     #[test]
     fn a_kernel_of_several_packages_has_all_of_them() {
-        let shown = "Depends: linux-base-amd64 (= 7.3.4-1), linux-image-7.3.4+deb13-amd64 (= 7.3.4-1), linux-modules-amd64 (= 7.3.4-1)\n";
+        let record = "Depends: linux-base-amd64 (= 7.3.4-1), linux-image-7.3.4+deb13-amd64 (= 7.3.4-1), linux-modules-amd64 (= 7.3.4-1)\n";
         assert_eq!(
-            kernel_package(shown, Series::V7).as_deref(),
+            kernel_package(record, Series::V7).as_deref(),
             Some("linux-image-7.3.4+deb13-amd64=7.3.4-1")
         );
         let depends = "linux-image-7.3.4\n |Depends: dracut\n  Depends: linux-base-7.3.4\n  Depends: linux-binary-7.3.4\n  \
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_series_that_apt_does_not_know_has_no_package() {
-        let only_new = SHOWN.split("\n\n").next().expect("the first");
+        let only_new = APT_OUTPUT.split("\n\n").next().expect("the first");
         assert_eq!(kernel_package(only_new, Series::V6_1), None);
         assert_eq!(kernel_package("", Series::V6_12), None);
         assert_eq!(kernel_package("Depends: linux-image-6.1.0-56-amd64\n", Series::V6_1), None);

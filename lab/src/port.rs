@@ -53,7 +53,7 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// The guest has gone, or has taken nothing for 20 s.
+    /// The guest has ended, or has taken nothing for 20 s.
     pub fn inject<F: AsRef<[u8]>>(&self, frames: impl IntoIterator<Item = F>, rate: u32) -> Result<Duration> {
         let start = Instant::now();
         for (number, frame) in frames.into_iter().enumerate() {
@@ -86,22 +86,22 @@ impl Port {
         std::mem::take(&mut *self.shared.kept())
     }
 
-    /// Waits until a frame is there of which `wanted` says yes, and takes it with all before it.
+    /// Waits until a frame is there of which `is_match` says yes, and takes it with all before it.
     ///
     /// # Errors
     ///
     /// None came within `limit`.
-    pub fn await_frame(&self, limit: Duration, wanted: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
+    pub fn await_frame(&self, limit: Duration, is_match: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
         let start = Instant::now();
         let mut seen = 0;
         loop {
             for frame in self.collect() {
                 seen += 1;
-                if wanted(&frame) {
+                if is_match(&frame) {
                     return Ok(frame);
                 }
             }
-            anyhow::ensure!(start.elapsed() < limit, "none of {seen} frames in {limit:?} was the wanted one");
+            anyhow::ensure!(start.elapsed() < limit, "none of {seen} frames in {limit:?} matched");
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_is_gone_is_an_error() {
+    fn a_guest_that_has_ended_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let port = Port::bind(&folder.path().join("near"), folder.path().join("nobody")).expect("a port");
         let error = port.inject([[0; 60]], 0).expect_err("nobody there");

@@ -58,7 +58,7 @@ struct Shared {
 ///
 /// # Errors
 ///
-/// Those of `work`; there are no such adapters; the guest has gone or takes no frames.
+/// Those of `work`; there are no such adapters; the guest has ended or takes no frames.
 pub fn connected<T>(
     guest: &Guest,
     one: &str,

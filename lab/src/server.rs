@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 struct Started(Mutex<HashMap<u32, Child>>);
 
-/// Serves until the harness is gone. Every request has a thread of its own, so a long command holds up no other.
+/// Serves until the harness has ended. Every request has a thread of its own, so a long command holds up no other.
 pub(crate) fn serve() -> Result<()> {
     let port = device()?;
     let reader =
@@ -34,7 +34,7 @@ pub(crate) fn serve() -> Result<()> {
             let (writer, started) = (&writer, &started);
             scope.spawn(move || {
                 let reply = started.execute(request.body);
-                // Nobody is left to be told when the harness is gone.
+                // Nobody is left to get an answer when the harness has ended.
                 let _ = send(
                     writer,
                     request.number,

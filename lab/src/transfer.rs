@@ -90,10 +90,10 @@ fn content() -> Vec<u8> {
     bytes
 }
 
-/// The content from a byte on, at most a [`CHUNK`]: as much as is wanted and known.
-fn piece(content: &[u8], from: u64, wanted: usize) -> &[u8] {
+/// The content from a byte on, at most a [`CHUNK`]: as much as is requested and known.
+fn piece(content: &[u8], from: u64, most: usize) -> &[u8] {
     let start = (from % PERIOD as u64) as usize;
-    content.get(start..start + wanted.min(CHUNK)).unwrap_or_default()
+    content.get(start..start + most.min(CHUNK)).unwrap_or_default()
 }
 
 fn differs(got: &[u8], expected: &[u8]) -> Option<usize> {
@@ -106,8 +106,8 @@ fn differs(got: &[u8], expected: &[u8]) -> Option<usize> {
 fn send(mut stream: &TcpStream, content: &[u8], bytes: u64) -> Result<()> {
     let mut sent = 0;
     while sent < bytes {
-        let wanted = usize::try_from(bytes - sent).unwrap_or(CHUNK);
-        let piece = piece(content, sent, wanted);
+        let rest = usize::try_from(bytes - sent).unwrap_or(CHUNK);
+        let piece = piece(content, sent, rest);
         stream.write_all(piece).with_context(|| format!("sending after {sent} bytes"))?;
         sent += piece.len() as u64;
     }

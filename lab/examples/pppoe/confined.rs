@@ -1,22 +1,22 @@
 //! The client within little memory: a control group's limit (cgroup v2), with the transfers that it has to carry there.
 
 use crate::ends::{Client, Ends, Server, Way};
-use crate::scene::Scene;
+use crate::topology::Topology;
 use crate::turn;
 use anyhow::{Context, Result};
 
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// A transfer each way within 32, 16 and 8 MiB, of which what the kernel keeps of files counts, too.
-pub fn run(scene: &Scene) -> Result<()> {
-    let guest = &scene.guest;
+pub fn run(topology: &Topology) -> Result<()> {
+    let guest = &topology.guest;
     guest.sh(&format!(
         "mkdir -p {GROUPS}; mount -t cgroup2 none {GROUPS}; echo +memory >{GROUPS}/cgroup.subtree_control"
     ))?;
     for client in [Client::Batch, Client::Simple, Client::Kernel] {
         for limit in [32, 16, 8] {
             let way = Way { client, server: Server::Serve };
-            match confined(scene, way, limit) {
+            match confined(topology, way, limit) {
                 Ok(said) => println!("{}, {limit} MiB: {said}", way.name()),
                 Err(error) => println!("{}, {limit} MiB: failed: {error:#}", way.name()),
             }
@@ -25,15 +25,15 @@ pub fn run(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn confined(scene: &Scene, way: Way, limit: u32) -> Result<String> {
-    let guest = &scene.guest;
+fn confined(topology: &Topology, way: Way, limit: u32) -> Result<String> {
+    let guest = &topology.guest;
     let group = format!("{GROUPS}/{:?}-{limit}", way.client);
     guest.sh(&format!(
         "mkdir {group}; echo {limit}M >{group}/memory.max; echo 0 >{group}/memory.swap.max || true"
     ))?;
-    let ends = Ends::within(scene, way, Some(&group))?;
-    let up = turn::transfer(scene, &ends, false, 3)?;
-    let down = turn::transfer(scene, &ends, true, 3)?;
+    let ends = Ends::within(topology, way, Some(&group))?;
+    let up = turn::transfer(topology, &ends, false, 3)?;
+    let down = turn::transfer(topology, &ends, true, 3)?;
     let memory = turn::memory(guest)?;
     let said = guest.sh(&format!(
         "cat {group}/memory.current {group}/memory.peak; grep -w oom_kill {group}/memory.events"

@@ -1,6 +1,6 @@
 //! What stands at both ends of the line: clients and concentrators, started and ended.
 
-use crate::scene::{BARE, End, GATEWAY, Scene};
+use crate::topology::{BARE, End, GATEWAY, Topology};
 use anyhow::{Context, Result};
 use rxlane_lab::Guest;
 use std::time::Duration;
@@ -85,14 +85,14 @@ pub struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    pub fn new(scene: &'a Scene, way: Way) -> Result<Ends<'a>> {
-        Ends::within(scene, way, None)
+    pub fn new(topology: &'a Topology, way: Way) -> Result<Ends<'a>> {
+        Ends::within(topology, way, None)
     }
 
     /// With the client in a control group.
-    pub fn within(scene: &'a Scene, way: Way, group: Option<&str>) -> Result<Ends<'a>> {
+    pub fn within(topology: &'a Topology, way: Way, group: Option<&str>) -> Result<Ends<'a>> {
         let mut ends = Ends {
-            guest: &scene.guest,
+            guest: &topology.guest,
             is_whole: way.client == Client::BareWithout,
             pids: Vec::new(),
             addresses: BARE.map(str::to_owned),
@@ -103,13 +103,13 @@ impl<'a> Ends<'a> {
             return Ok(ends);
         }
         ends.interface = "wan0";
-        ends.serve(scene, way.server)?;
-        let mut command = client(scene, way.client)?;
+        ends.serve(topology, way.server)?;
+        let mut command = client(topology, way.client)?;
         if let Some(group) = group {
             let enter = format!("echo $$ >{group}/cgroup.procs; exec \"$@\"");
             command.splice(0..0, ["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]);
         }
-        ends.pids.insert(0, scene.guest.start(&command, OUTPUT[0])?);
+        ends.pids.insert(0, topology.guest.start(&command, OUTPUT[0])?);
         ends.await_address()?;
         Ok(ends)
     }
@@ -124,28 +124,28 @@ impl<'a> Ends<'a> {
         Ok(())
     }
 
-    fn serve(&mut self, scene: &Scene, server: Server) -> Result<()> {
-        let device = scene.device(End::Isp);
+    fn serve(&mut self, topology: &Topology, server: Server) -> Result<()> {
+        let device = topology.device(End::Isp);
         let pools = "--local 198.51.100.1 --pool 198.51.100.10-198.51.100.13";
         let command = match server {
-            Server::Serve => format!("{} pppoe serve line0 --anybody --vlan any {pools}", scene.rxlane),
+            Server::Serve => format!("{} pppoe serve line0 --anybody --vlan any {pools}", topology.rxlane),
             Server::Debian => {
                 let options = "/etc/ppp/measured-server";
-                scene.guest.write("/etc/ppp/options", b"")?;
-                scene
+                topology.guest.write("/etc/ppp/options", b"")?;
+                topology
                     .guest
                     .write(options, b"noauth\nnodefaultroute\nnoproxyarp\nnobsdcomp\nnodeflate\nnoccp\n")?;
                 format!("pppoe-server -F -N 4 -L {GATEWAY} -R 198.51.100.10 -O {options} -I {device}")
             }
         };
         // What the kernel queues for any CPU is for pseudo-terminals, which one of both ends has: its CPU takes it.
-        let whose = if server == Server::Serve { End::Home } else { End::Isp };
-        scene.guest.sh(&format!("echo {} >/sys/devices/virtual/workqueue/cpumask", 1 << whose.cpu()))?;
+        let pty_end = if server == Server::Serve { End::Home } else { End::Isp };
+        topology.guest.sh(&format!("echo {} >/sys/devices/virtual/workqueue/cpumask", 1 << pty_end.cpu()))?;
         let words = format!("{} {command}", End::Isp.prefix());
-        self.pids.push(scene.guest.start(&words.split(' ').collect::<Vec<_>>(), OUTPUT[1])?);
+        self.pids.push(topology.guest.start(&words.split(' ').collect::<Vec<_>>(), OUTPUT[1])?);
         if server == Server::Serve {
             let ready = format!("timeout 40 sh -c 'until grep -q serves {}; do sleep 0.1; done'", OUTPUT[1]);
-            scene.guest.sh(&ready).with_context(|| self.said(1))?;
+            topology.guest.sh(&ready).with_context(|| self.said(1))?;
         }
         Ok(())
     }
@@ -176,9 +176,9 @@ impl<'a> Ends<'a> {
             self.guest.signal(pid, libc::SIGTERM, true)?;
         }
         // Debian's server leaves processes of its sessions.
-        let gone = "for n in home isp; do until [ -z \"$(ip netns pids $n)\" ]; do \
+        let sweep = "for n in home isp; do until [ -z \"$(ip netns pids $n)\" ]; do \
                     ip netns pids $n | xargs -r kill 2>/dev/null; sleep 0.2; done; done";
-        self.guest.run_with(&["sh", "-c", gone], &[], Duration::from_secs(20))?;
+        self.guest.run_with(&["sh", "-c", sweep], &[], Duration::from_secs(20))?;
         Ok(())
     }
 }
@@ -192,13 +192,13 @@ impl Drop for Ends<'_> {
 }
 
 /// The command of a client.
-fn client(scene: &Scene, client: Client) -> Result<Vec<String>> {
-    let device = scene.device(End::Home);
-    let vlan = if scene.tags.is_empty() { "" } else { " --vlan 100.200" };
-    let connect = |path: &str| format!("{} pppoe connect wan0{vlan} --datapath {path}", scene.rxlane);
+fn client(topology: &Topology, client: Client) -> Result<Vec<String>> {
+    let device = topology.device(End::Home);
+    let vlan = if topology.tags.is_empty() { "" } else { " --vlan 100.200" };
+    let connect = |path: &str| format!("{} pppoe connect wan0{vlan} --datapath {path}", topology.rxlane);
     let usual = "nodetach noauth noipdefault nodefaultroute nodeflate nobsdcomp noccp mtu 1492 mru 1492";
-    scene.guest.sh("mkdir -p /etc/ppp /var/run/ppp")?;
-    scene.guest.write("/etc/ppp/options", b"")?;
+    topology.guest.sh("mkdir -p /etc/ppp /var/run/ppp")?;
+    topology.guest.write("/etc/ppp/options", b"")?;
     // What rp-pppoe's own script pppoe-connect has.
     let user = "default-asyncmap noaccomp nopcomp novj novjccomp";
     let (command, pty) = match client {

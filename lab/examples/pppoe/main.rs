@@ -19,14 +19,14 @@
 
 mod confined;
 mod ends;
-mod scene;
 mod table;
+mod topology;
 mod turn;
 
 use anyhow::{Context, Result};
 use ends::Way;
 use rxlane_lab::Lab;
-use scene::Scene;
+use topology::Topology;
 use turn::Turn;
 
 fn main() -> Result<()> {
@@ -34,23 +34,23 @@ fn main() -> Result<()> {
     let argument = |place: usize| arguments.get(place).map(String::as_str);
     let lab = Lab::prepare().map_err(|missing| anyhow::anyhow!("{missing}"))?;
     if argument(0) == Some("memory") {
-        return confined::run(&Scene::new(&lab, "")?);
+        return confined::run(&Topology::new(&lab, "")?);
     }
     let rounds: usize = argument(0).map_or(Ok(5), str::parse).context("rounds")?;
     let seconds: u32 = argument(1).map_or(Ok(4), str::parse).context("seconds")?;
     let tags = argument(2).filter(|tags| *tags != "-").unwrap_or_default();
-    let wanted = argument(3).unwrap_or_default();
-    let scene = Scene::new(&lab, tags)?;
-    println!("{}", scene.guest.sh("uname -rv")?.trim());
+    let pattern = argument(3).unwrap_or_default();
+    let topology = Topology::new(&lab, tags)?;
+    println!("{}", topology.guest.sh("uname -rv")?.trim());
     println!("{}", rxlane_lab::emulator()?);
     println!("tags {}, {rounds} rounds, {seconds} s a transfer", if tags.is_empty() { "none" } else { tags });
-    scene.describe()?;
-    let chosen = Way::ALL.into_iter().filter(|way| way.name().contains(wanted));
+    topology.describe()?;
+    let chosen = Way::ALL.into_iter().filter(|way| way.name().contains(pattern));
     let mut ways: Vec<(Way, Vec<Turn>)> = chosen.map(|way| (way, Vec::new())).collect();
     for round in 0..rounds {
         for (way, turns) in &mut ways {
             // One that fails is a result, too; the others go on.
-            match turn::turn(&scene, *way, seconds) {
+            match turn::turn(&topology, *way, seconds) {
                 Ok(turn) => {
                     println!("round {round} {:<28} {turn}", way.name());
                     turns.push(turn);

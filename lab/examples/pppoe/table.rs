@@ -39,14 +39,15 @@ pub fn print(ways: &[(Way, Vec<Turn>)]) {
     columns(ways, &SPEED);
     split(ways);
     columns(ways, &WORK);
-    beside_the_kernel(ways);
+    ratios_to_the_kernel(ways);
 }
 
 fn columns(ways: &[(Way, Vec<Turn>)], columns: &[Column]) {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
     println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
     for (way, turns) in ways.iter().filter(|(_, turns)| !turns.is_empty()) {
-        let cells = columns.iter().map(|(_, digits, figure)| shown(turns.iter().map(figure), *digits));
+        let cells =
+            columns.iter().map(|(_, digits, figure)| median_and_range(turns.iter().map(figure), *digits));
         println!("| {} | {} |", way.name(), cells.collect::<Vec<_>>().join(" | "));
     }
 }
@@ -90,14 +91,14 @@ fn split(ways: &[(Way, Vec<Turn>)]) {
 }
 
 /// Ratios to the kernel's PPPoE, round by round.
-fn beside_the_kernel(ways: &[(Way, Vec<Turn>)]) {
+fn ratios_to_the_kernel(ways: &[(Way, Vec<Turn>)]) {
     let is_kernel = |way: &Way| way.client == Client::Kernel && way.name() == "pppd, kernel";
     let Some((_, kernel)) = ways.iter().find(|(way, _)| is_kernel(way)) else { return };
     println!("\n| times pppd, kernel | up | down | instructions a byte at the client's end, up | down |");
     println!("|{}", " --- |".repeat(5));
     for (way, turns) in ways.iter().filter(|(_, turns)| turns.len() == kernel.len() && !turns.is_empty()) {
         let ratio = |figure: fn(&Turn) -> f64| {
-            shown(turns.iter().zip(kernel).map(|(this, kernel)| figure(this) / figure(kernel)), 2)
+            median_and_range(turns.iter().zip(kernel).map(|(this, kernel)| figure(this) / figure(kernel)), 2)
         };
         println!(
             "| {} | {} | {} | {} | {} |",
@@ -110,7 +111,7 @@ fn beside_the_kernel(ways: &[(Way, Vec<Turn>)]) {
     }
 }
 
-fn shown(values: impl Iterator<Item = f64>, digits: usize) -> String {
+fn median_and_range(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let [median, least, most] = spread(values);
     format!("{median:.digits$} [{least:.digits$}–{most:.digits$}]")
 }

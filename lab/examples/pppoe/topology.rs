@@ -42,7 +42,7 @@ impl End {
     }
 }
 
-pub struct Scene {
+pub struct Topology {
     pub guest: Guest,
     pub tags: String,
     pub rxlane: String,
@@ -52,8 +52,8 @@ pub struct Scene {
     start: [f64; 2],
 }
 
-impl Scene {
-    pub fn new(lab: &Lab, tags: &str) -> Result<Scene> {
+impl Topology {
+    pub fn new(lab: &Lab, tags: &str) -> Result<Topology> {
         let guest = lab.boot(&Spec { cpus: 3, counting: true, ..Spec::new(Series::V6_12) })?;
         // Everything else moves out of the way of both ends. What arrives at an end is that end's work, not the sender's.
         guest.sh(&format!(
@@ -82,9 +82,9 @@ impl Scene {
             }
         }
         let rxlane = rxlane_lab::built::program("rxlane")?.display().to_string();
-        let mut scene = Scene { guest, tags: tags.to_owned(), rxlane, idle: [0.0; 2], start: [0.0; 2] };
-        scene.calibrate()?;
-        Ok(scene)
+        let mut topology = Topology { guest, tags: tags.to_owned(), rxlane, idle: [0.0; 2], start: [0.0; 2] };
+        topology.calibrate()?;
+        Ok(topology)
     }
 
     /// The interface that the kernel's programs use at an end: the innermost of the tags.
@@ -145,7 +145,7 @@ impl Scene {
         Ok([of(End::Home)?, of(End::Isp)?])
     }
 
-    /// The counts of both ends' CPUs, to be given to [`Scene::since`].
+    /// The counts of both ends' CPUs, to be given to [`Topology::since`].
     pub fn count(&self) -> Result<Count> {
         Ok(Count { counts: self.counts()?, at: Instant::now() })
     }

@@ -1,7 +1,7 @@
 //! One turn of a way: transfers and round trips both ways, and what they took.
 
 use crate::ends::{Ends, Way};
-use crate::scene::{End, Scene};
+use crate::topology::{End, Topology};
 use anyhow::{Context, Result, bail};
 use rxlane_lab::Guest;
 use serde_json::Value;
@@ -56,24 +56,25 @@ pub struct Turn {
     /// From the subscriber to the provider, and back.
     pub up: Transfer,
     pub down: Transfer,
-    /// Median round trips when nothing else is carried, asked by the subscriber and by the provider, ms.
+    /// Median round trips when nothing else is carried, sent by the subscriber and by the provider, ms.
     pub pings: [f64; 2],
     pub memory: Memory,
 }
 
-pub fn turn(scene: &Scene, way: Way, seconds: u32) -> Result<Turn> {
-    let ends = Ends::new(scene, way)?;
-    let pings = [ping(scene, End::Home, &ends.addresses[1])?, ping(scene, End::Isp, &ends.addresses[0])?];
-    let up = transfer(scene, &ends, false, seconds).context("up")?;
-    let down = transfer(scene, &ends, true, seconds).context("down")?;
-    let memory = memory(&scene.guest)?;
+pub fn turn(topology: &Topology, way: Way, seconds: u32) -> Result<Turn> {
+    let ends = Ends::new(topology, way)?;
+    let pings =
+        [ping(topology, End::Home, &ends.addresses[1])?, ping(topology, End::Isp, &ends.addresses[0])?];
+    let up = transfer(topology, &ends, false, seconds).context("up")?;
+    let down = transfer(topology, &ends, true, seconds).context("down")?;
+    let memory = memory(&topology.guest)?;
     Ok(Turn { up, down, pings, memory })
 }
 
 /// Median of fifty round trips, ms.
-fn ping(scene: &Scene, end: End, address: &str) -> Result<f64> {
+fn ping(topology: &Topology, end: End, address: &str) -> Result<f64> {
     let script = format!("ping -n -q -c 3 -i 0.05 {address} >/dev/null; ping -n -c 50 -i 0.02 {address}");
-    let said = scene.at(end, &script, Duration::from_secs(30))?;
+    let said = topology.at(end, &script, Duration::from_secs(30))?;
     let times = said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok());
     let mut times: Vec<f64> = times.collect();
     times.sort_by(f64::total_cmp);
@@ -81,33 +82,33 @@ fn ping(scene: &Scene, end: End, address: &str) -> Result<f64> {
 }
 
 /// Starts the provider's `iperf3` for one transfer, and gives its process id.
-pub fn listen(scene: &Scene) -> Result<u32> {
+pub fn listen(topology: &Topology) -> Result<u32> {
     let words = format!("{} iperf3 -s -1", End::Isp.prefix());
-    let pid = scene.guest.start(&words.split(' ').collect::<Vec<_>>(), "/tmp/iperf3.output")?;
+    let pid = topology.guest.start(&words.split(' ').collect::<Vec<_>>(), "/tmp/iperf3.output")?;
     // 5201, as /proc/net/tcp writes it.
     let ready = format!(
         "timeout 20 sh -c 'until cat /proc/{pid}/net/tcp /proc/{pid}/net/tcp6 | grep -q :1451; do sleep 0.05; done'"
     );
-    scene.guest.sh(&ready).context("iperf3 does not listen")?;
+    topology.guest.sh(&ready).context("iperf3 does not listen")?;
     Ok(pid)
 }
 
-pub fn transfer(scene: &Scene, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Result<Transfer> {
-    let server = listen(scene)?;
-    let result = measure(scene, ends, is_down, seconds);
-    scene.guest.signal(server, libc::SIGTERM, true)?;
+pub fn transfer(topology: &Topology, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Result<Transfer> {
+    let server = listen(topology)?;
+    let result = measure(topology, ends, is_down, seconds);
+    topology.guest.signal(server, libc::SIGTERM, true)?;
     result
 }
 
-fn measure(scene: &Scene, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Result<Transfer> {
-    let guest = &scene.guest;
+fn measure(topology: &Topology, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Result<Transfer> {
+    let guest = &topology.guest;
     let reverse = if is_down { " -R" } else { "" };
     let script = format!("iperf3 -c {} -J -t {seconds} --connect-timeout 5000{reverse}", ends.addresses[1]);
     let programs = [programs(guest, End::Home)?, programs(guest, End::Isp)?];
     let (frames, ticks) = (frames(guest, ends.interface)?, ticks(guest)?);
-    let count = scene.count()?;
-    let output = scene.at(End::Home, &script, Duration::from_secs(u64::from(seconds) + 20));
-    let instructions = scene.transferred(&count)?;
+    let count = topology.count()?;
+    let output = topology.at(End::Home, &script, Duration::from_secs(u64::from(seconds) + 20));
+    let instructions = topology.transferred(&count)?;
     let (frames_after, ticks_after) =
         (crate::turn::frames(guest, ends.interface)?, crate::turn::ticks(guest)?);
     let after = [crate::turn::programs(guest, End::Home)?, crate::turn::programs(guest, End::Isp)?];
@@ -116,13 +117,13 @@ fn measure(scene: &Scene, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Resul
         bail!("iperf3: {error}");
     }
     let sum = |name: &str, field: &str| answer["end"][name][field].as_f64();
-    let bytes = sum("sum_received", "bytes").context("iperf3 tells no bytes")?;
+    let bytes = sum("sum_received", "bytes").context("iperf3 reports no bytes")?;
     let spent: Vec<[f64; 5]> =
         ticks.iter().zip(&ticks_after).map(|(before, after)| less(after, before)).collect();
     let [up, down] = [0, 1].map(|way| frames_after[way] - frames[way]);
     Ok(Transfer {
         bytes,
-        rate: sum("sum_received", "bits_per_second").context("iperf3 tells no rate")?,
+        rate: sum("sum_received", "bits_per_second").context("iperf3 reports no rate")?,
         retransmitted: sum("sum_sent", "retransmits").unwrap_or_default(),
         split: [0, 1].map(|cpu| split(&spent[cpu])),
         busy: [0, 1].map(|cpu| spent[cpu][..4].iter().sum::<f64>() / TICKS),

@@ -5,7 +5,7 @@
 //! $ cargo run -p rxlane-lab --example record_captures -- captures/ [NAME…]
 //! ```
 //!
-//! Each `NAME.pcap` gets a `NAME.pcap.expected.json` beside it, in which tshark says what is in it, and `VERSIONS` says
+//! Each `NAME.pcap` gets a `NAME.pcap.expected.json` next to it, in which tshark says what is in it, and `VERSIONS` says
 //! which programs talked. Ids, ports, cookies, challenges and times differ from recording to recording
 //! (`captures/README.md`).
 
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().context("usage: record_captures FOLDER [NAME…]")?);
-    let wanted: Vec<String> = arguments.collect();
-    for name in &wanted {
+    let requested: Vec<String> = arguments.collect();
+    for name in &requested {
         ensure!(stage::names().any(|known| known == name), "there is no capture {name}");
     }
     let tshark = testkit::program("tshark").map_err(|missing| anyhow::anyhow!("{missing}"))?;
@@ -29,7 +29,9 @@ fn main() -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
     stage::staged(&lab, |stage| {
         let mut failed = Vec::new();
-        for name in stage::names().filter(|name| wanted.is_empty() || wanted.iter().any(|it| it == name)) {
+        for name in
+            stage::names().filter(|name| requested.is_empty() || requested.iter().any(|it| it == name))
+        {
             // The others are worth having all the same.
             if let Err(error) = record(stage, name, &folder, &tshark) {
                 eprintln!("{name}: {error:#}");
@@ -37,7 +39,7 @@ fn main() -> Result<()> {
             }
         }
         ensure!(failed.is_empty(), "not recorded: {}", failed.join(", "));
-        if wanted.is_empty() {
+        if requested.is_empty() {
             fs::write(folder.join("VERSIONS"), stage.versions(&tshark)?).context("VERSIONS")?;
         }
         Ok(())

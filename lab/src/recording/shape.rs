@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_by_the_clock_has_no_part_in_it() {
+    fn what_the_clock_triggers_has_no_part_in_it() {
         let report = frame(&[
             ("frame.protocols", "eth:ethertype:ipv6:ipv6.hopopts:icmpv6"),
             ("eth.src", "a"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A capture above this is not small any more, bytes.
 pub const LARGEST: u64 = 50 << 10;
-/// When nothing has passed for so long, an exchange is over: the end that was told to terminate a link waits three seconds
+/// When nothing has passed for so long, an exchange is over: the end that was requested to terminate a link waits three seconds
 /// (RFC 1661 section 4.6) before it ends the session. Interfaces that have just got addresses have no more to report then
 /// (RFC 3810 section 9.11).
 const QUIET: Duration = Duration::from_secs(4);

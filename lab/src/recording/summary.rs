@@ -1,5 +1,5 @@
 //! What tshark says of a capture, counted in the form that captures in this project are compared with
-//! (`NAME.expected.json` beside a capture): nothing of it comes from the project's own dissection.
+//! (`NAME.expected.json` next to a capture): nothing of it comes from the project's own dissection.
 //!
 //! Reassembly is off: a fragment or segment counts as what it is on the wire.
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_told_by_stations_tags_and_id_in_either_direction() {
+    fn sessions_differ_by_stations_tags_and_id_in_either_direction() {
         let session = |stations: &str, id: &str| {
             frame(&[
                 ("frame.protocols", "eth:ethertype:ieee8021ad:ethertype:vlan:ethertype:pppoes:ppp:lcp"),

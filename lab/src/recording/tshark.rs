@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Fields of a frame that are asked for (tshark's display filter reference), in this order.
+/// Fields of a frame that are requested (tshark's display filter reference), in this order.
 const FIELDS: [&str; 31] = [
     "frame.protocols",
     "_ws.malformed",
@@ -47,7 +47,7 @@ const PIECES: [&str; 3] = ["ip.defragment:FALSE", "ipv6.defragment:FALSE", "tcp.
 /// Preferences under which checksums are verified, those of whole datagrams among them.
 const CHECKSUMS: [&str; 3] = ["ip.check_checksum:TRUE", "tcp.check_checksum:TRUE", "udp.check_checksum:TRUE"];
 
-/// What a recording of two stations on a good cable does not have. tshark tells the first four from the order of
+/// What a recording of two stations on a good cable does not have. tshark derives the first four from the order of
 /// segments; they come where a guest was too slow.
 const FLAWS: &str = "tcp.analysis.retransmission || tcp.analysis.duplicate_ack || tcp.analysis.out_of_order || \
      tcp.analysis.lost_segment || _ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" || \

@@ -153,7 +153,7 @@ fn figure(report: &Value, levels: &[(&str, &str)], metric: &str) -> f64 {
     cell["figures"][metric]["median"].as_f64().unwrap_or_else(|| panic!("no {metric}: {cell:#}"))
 }
 
-/// The ratio of the sentence about a level beside another, of the cells with `with`; what follows from it takes more rounds.
+/// The ratio of the sentence about a level compared with another, of the cells with `with`; what follows from it takes more rounds.
 fn ratio(report: &Value, metric: &str, factor: &str, levels: [&str; 2], with: (&str, &str)) -> f64 {
     let is_it = |verdict: &&Value| {
         verdict["metric"] == metric
@@ -215,7 +215,7 @@ fn intervals_are_set_and_explained_and_their_interrupts_counted() {
         let answer = |question: &str| {
             let fact = facts
                 .iter()
-                .find(|fact| fact["question"].as_str().is_some_and(|asked| asked.starts_with(question)));
+                .find(|fact| fact["question"].as_str().is_some_and(|text| text.starts_with(question)));
             fact.and_then(|fact| fact["answer"].as_str())
                 .unwrap_or_else(|| panic!("no {question}: {report:#}"))
         };
@@ -244,7 +244,7 @@ fn rings_and_queues_are_set_and_put_back() {
 
 #[test]
 #[ignore = "make nightly"]
-fn what_a_driver_refuses_is_told_with_its_reason() {
+fn what_a_driver_refuses_is_reported_with_its_reason() {
     let (Some(guest), Some(rxlane)) = (guest(), rxlane()) else { return };
     up(&guest, "old");
     let words = "--vary hash --vary table --vary queues";
@@ -295,7 +295,7 @@ fn settings_are_put_back_by_a_signal_and_after_a_kill() {
             assert_eq!(settings(&guest, "wan").expect("settings"), before);
         }
         let kill = |pid| guest.signal(pid, libc::SIGKILL, true).expect("its end");
-        // By the process beside it.
+        // By the process that watches it.
         kill(begun(&guest, &rxlane).expect("begun"));
         guest.sh(&format!("while [ -n \"$({SWEEPERS})\" ]; do sleep 0.1; done")).expect("swept");
         assert_eq!(settings(&guest, "wan").expect("settings"), before);
@@ -327,7 +327,7 @@ fn settings_are_put_back_by_a_signal_and_after_a_kill() {
 
 #[test]
 #[ignore = "make nightly"]
-fn another_host_sends_what_is_asked_for() {
+fn another_host_sends_what_is_requested() {
     let (Some(guest), Some(rxlane)) = (guest(), rxlane()) else { return };
     let missing = run(&guest, &rxlane, "--interface near --from 198.18.1.2 --rounds 1");
     assert_eq!(missing.status, 3, "{}{}", missing.text(), missing.errors());

@@ -79,7 +79,7 @@ fn vlan_measures_the_kernels_8021q_in_every_cell() {
     assert_eq!(answers, ["let in", "let in", "dropped", "dropped"].repeat(4), "{report:#}");
 }
 
-/// What the verdict says of a cell beside another that differs in one factor.
+/// What the verdict says of a cell compared with another that differs in one factor.
 fn outcome<'r>(report: &'r Value, metric: &str, cell: &[(&str, &str)], baseline: (&str, &str)) -> &'r str {
     let (factor, level) = baseline;
     let is_it = |verdict: &&Value| {
@@ -88,7 +88,8 @@ fn outcome<'r>(report: &'r Value, metric: &str, cell: &[(&str, &str)], baseline:
             && verdict["baseline"][factor] == level
     };
     let verdict = report["verdicts"].as_array().expect("verdicts").iter().find(is_it);
-    let verdict = verdict.unwrap_or_else(|| panic!("no verdict on {cell:?} beside {baseline:?}: {report:#}"));
+    let verdict =
+        verdict.unwrap_or_else(|| panic!("no verdict on {cell:?} against {baseline:?}: {report:#}"));
     println!("{}", verdict["text"].as_str().expect("a sentence"));
     verdict["outcome"].as_str().expect("a word")
 }
@@ -177,7 +178,7 @@ fn forward_moderates_interrupts_and_gives_adapters_back() {
     let slow = [&words[..], &["--only", "moderation=100", "--seconds", "60"]].concat();
     let pid = guest.start(&[&[rxlane.as_str(), "bench"], &slow[..]].concat(), "/tmp/killed.output");
     let is_set = "n=$(ip netns list | grep -o \"[^ ]*-router\") && ip netns exec $n ethtool -c wan0 | grep -q \"rx-usecs:.100\"";
-    guest.sh(&format!("{} 2>&1", until(is_set))).expect("the wanted moderation is in effect");
+    guest.sh(&format!("{} 2>&1", until(is_set))).expect("the requested moderation is in effect");
     guest.signal(pid.expect("it starts"), libc::SIGKILL, true).expect("killed");
     let is_swept = "[ -z \"$(ls -d /run/rxlane-scene-* /run/netns/rxlane-scene-* 2>/dev/null)\" ]";
     guest.sh(&format!("{} 2>&1", until(is_swept))).expect("all is swept");

@@ -357,7 +357,7 @@ fn forwards(router: &Router) -> Result<()> {
     router.goes_fast(Line::QinQ, &untranslated, &received)?;
     println!("{}", router.command("status")?);
 
-    // The program waits ten seconds for the daemon's end, which an emulated machine beside others does not keep.
+    // The program waits ten seconds for the daemon's end, which an emulated machine next to others does not keep.
     router.sh(&until(&format!("{0} fastpath down || ! {0} fastpath status", router.rxlane)))?;
     router.await_carriers()?;
     ensure!(is_stripping(router)? && !router.sh("ip link show wan")?.contains("xdp"));

@@ -113,7 +113,7 @@ impl Router {
         self.guest.sh(&format!("nft '{words}'")).expect("nft");
     }
 
-    /// The findings of that id on the guest's bundle, and a full CPU beside it.
+    /// The findings of that id on the guest's bundle, and a full CPU with it.
     fn findings(&self, id: &str) -> Result<Vec<Value>> {
         let rxlane = &self.rxlane;
         self.guest.sh(&format!("{rxlane} collect --seconds 0 --force -o /tmp/bundle"))?;

@@ -15,7 +15,7 @@ fn is_alive(pid: u32) -> bool {
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-fn gone_within(pid: u32, limit: Duration) -> bool {
+fn ends_within(pid: u32, limit: Duration) -> bool {
     let start = Instant::now();
     while is_alive(pid) && start.elapsed() < limit {
         thread::sleep(Duration::from_millis(20));
@@ -31,7 +31,7 @@ fn spec() -> Spec {
 }
 
 #[test]
-fn a_guest_does_what_it_is_told_and_ends_with_its_owner() {
+fn a_guest_runs_commands_and_ends_with_its_owner() {
     let Some(lab) = Lab::require() else { return };
     let guest = lab.boot(&spec()).expect("a guest");
     let pid = guest.pid();
@@ -60,7 +60,7 @@ fn commands(guest: &Guest) {
     let output = guest.run_with(&["sleep", "50"], &[], Duration::from_millis(300)).expect("it ran");
     assert!(output.timed_out);
     assert!(guest.run(&["/nonexistent/program"]).is_err());
-    // Commands run beside each other: each waits for all.
+    // Commands run at the same time: each waits for all.
     thread::scope(|scope| {
         for number in 0..4 {
             let meet = format!(
@@ -153,5 +153,5 @@ fn a_guest_ends_with_a_process_that_was_killed() {
     assert!(is_alive(pid));
     owner.kill().expect("killed");
     owner.wait().expect("its end");
-    assert!(gone_within(pid, LONG), "QEMU outlived its owner");
+    assert!(ends_within(pid, LONG), "QEMU outlived its owner");
 }

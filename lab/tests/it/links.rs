@@ -119,5 +119,5 @@ fn a_link_on_linux_6_1_speaks_with_its_devices() {
             speaks(&guest, VETH, encapsulation, datapath, &Offloads::OPPOSITES[..1], LONG);
         }
     }
-    line::no_namespaces(&guest).expect("gone");
+    line::no_namespaces(&guest).expect("removed");
 }

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 const ALL: u64 = FLOWS as u64;
 /// The CPU that goes.
-const GONE: u64 = 3;
+const OFFLINE: u64 = 3;
 
 fn set(guest: &Guest, online: bool) {
     let value = u8::from(online);
-    guest.sh(&format!("echo {value} >/sys/devices/system/cpu/cpu{GONE}/online")).expect("a CPU that can go");
+    guest
+        .sh(&format!("echo {value} >/sys/devices/system/cpu/cpu{OFFLINE}/online"))
+        .expect("a CPU that can go");
 }
 
 /// Injects a frame of each flow, and waits until every one that was steered is accounted for.
@@ -41,7 +43,7 @@ fn inject(guest: &Guest, rxlane: &str) -> Value {
 
 fn of_cpu(status: &Value, field: &str) -> u64 {
     let rows = status["cpus"].as_array().expect("CPUs");
-    let row = rows.iter().find(|row| row["cpu"] == GONE).expect("the CPU");
+    let row = rows.iter().find(|row| row["cpu"] == OFFLINE).expect("the CPU");
     row[field].as_u64().expect("a number")
 }
 

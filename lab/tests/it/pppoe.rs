@@ -192,7 +192,7 @@ fn a_session_with_pppoe_server_carries_both_protocols() {
 
 #[test]
 #[ignore = "make nightly"]
-fn a_wrong_password_is_told_in_words() {
+fn a_wrong_password_is_reported_in_words() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
     for login in [Login::Chap, Login::Pap, Login::MsChapV2] {

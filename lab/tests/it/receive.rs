@@ -57,9 +57,9 @@ fn xdp_sees_no_outer_tag_while_the_adapter_strips_tags() {
         ("pppoe:1", "off", [0, 0, ALL, 0]),
     ];
     let mut stripping = "";
-    for (encapsulation, wanted, expected) in cases {
-        if stripping != wanted {
-            stripping = wanted;
+    for (encapsulation, setting, expected) in cases {
+        if stripping != setting {
+            stripping = setting;
             guest
                 .sh(&format!(
                     "bpftool net detach xdpdrv dev wan; rm -rf /sys/fs/bpf/tags; mkdir /sys/fs/bpf/tags; \

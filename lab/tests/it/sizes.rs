@@ -1,4 +1,4 @@
-//! Which frames `igb` and `e1000e` let in, by their length, beside what the profiles and `rxlane link check` say.
+//! Which frames `igb` and `e1000e` let in, by their length, compared with what the profiles and `rxlane link check` say.
 
 use crate::{LONG, newer};
 use anyhow::{Context, Result, ensure};
@@ -20,7 +20,7 @@ const FCS: usize = 4;
 /// What stands behind the tags (IEEE 802, local experimental EtherType 1).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
-/// A frame of the length, FCS counted and left away, whose content tells its number.
+/// A frame of the length, FCS counted and left away, whose content holds its number.
 fn frame(guest: &Guest, nic: &str, encapsulation: &str, length: u16, number: u16) -> Result<Vec<u8>> {
     let encapsulation: Encapsulation = encapsulation.parse()?;
     let mut frame = [&guest.mac(nic)?.0[..], &[2, 0, 0, 0, 0, 9]].concat();

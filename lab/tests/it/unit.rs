@@ -26,7 +26,7 @@ const INSTALLED: &str = "/usr/local/bin/rxlane";
 static GUEST: OnceLock<Guest> = OnceLock::new();
 
 /// A guest whose process 1 is systemd, with the units installed as `make install` does; booted once. The experiments
-/// have nothing in common but systemd, and run beside each other.
+/// have nothing in common but systemd, and run at the same time.
 fn guest() -> Option<(&'static Guest, Turn)> {
     let (lab, rxlane) = (Lab::require()?, rxlane()?);
     let turn = Turn::take();

@@ -309,14 +309,14 @@ fn session(guest: &Guest, below: &str, number: u16, far: &str) -> Result<(u32, S
     Ok((pid, said.trim().to_owned()))
 }
 
-fn await_output(guest: &Guest, path: &str, wanted: &str) -> Result<String> {
+fn await_output(guest: &Guest, path: &str, text: &str) -> Result<String> {
     let start = Instant::now();
     loop {
         let said = String::from_utf8(guest.read(path)?)?;
-        if said.contains(wanted) && said.ends_with('\n') {
+        if said.contains(text) && said.ends_with('\n') {
             return Ok(said);
         }
-        ensure!(start.elapsed() < crate::LONG, "no {wanted:?}: {said}");
+        ensure!(start.elapsed() < crate::LONG, "no {text:?}: {said}");
         thread::sleep(Duration::from_millis(10));
     }
 }

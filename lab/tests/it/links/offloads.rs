@@ -78,11 +78,11 @@ fn any_three_offloads_take_every_combination_twice() {
     let words = threes();
     assert_eq!(words.len(), 16);
     for mask in (0_u8..=255).filter(|mask| mask.count_ones() == 3) {
-        for wanted in (0..=255_u8).filter(|wanted| wanted & !mask == 0) {
+        for choice in (0..=255_u8).filter(|choice| choice & !mask == 0) {
             assert_eq!(
-                words.iter().filter(|word| *word & mask == wanted).count(),
+                words.iter().filter(|word| *word & mask == choice).count(),
                 2,
-                "{mask:08b} {wanted:08b}"
+                "{mask:08b} {choice:08b}"
             );
         }
     }

@@ -27,11 +27,11 @@ fn a_takeover_keeps_name_addresses_and_routes() {
         assert_eq!((&session["id"], &session["session_id"]), (&first["id"], &first["session_id"]));
         assert_eq!(isp.status()["interface"], "pppoe0", "{}", isp.said());
         assert!(!isp.said().contains("note: "), "{}", isp.said());
-        let shown = guest
+        let state = guest
             .sh("ip -n isp -br link; ip -n isp addr show dev pppoe0; ip -n isp route; ip -n isp -6 route")
-            .expect("shown");
-        println!("{shown}");
-        assert!(!shown.contains("rxlane-"), "{shown}");
+            .expect("the state");
+        println!("{state}");
+        assert!(!state.contains("rxlane-"), "{state}");
         for line in [
             "inet 198.51.100.1/32 ",
             "inet6 fe80::1/64 ",
@@ -39,7 +39,7 @@ fn a_takeover_keeps_name_addresses_and_routes() {
             "198.51.100.8/29 dev pppoe0 ",
             "2001:db8:100::/48 dev pppoe0 ",
         ] {
-            assert_eq!(shown.matches(line).count(), 1, "{line}: {shown}");
+            assert_eq!(state.matches(line).count(), 1, "{line}: {state}");
         }
         ping(&guest, 1464, GATEWAY);
         ping_from(&guest, "isp", 1464, FIRST);

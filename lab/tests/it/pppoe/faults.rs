@@ -52,7 +52,7 @@ fn mac(guest: &Guest, namespace: &str, device: &str) -> String {
 
 #[test]
 #[ignore = "make nightly"]
-fn two_concentrators_on_one_segment_are_told_apart() {
+fn two_concentrators_on_one_segment_are_distinguished() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
     let _segment = Segment::with_two_providers(&guest);
@@ -81,7 +81,7 @@ fn two_concentrators_on_one_segment_are_told_apart() {
         ping(&guest, 1464, GATEWAY);
         assert_eq!(home.end(), Some(0));
     }
-    // Whoever names none takes one of them, and is told of the other.
+    // Whoever names none takes one of them, and hears of the other.
     let home = Home::connect_on(&guest, &rxlane, as_user, "");
     home.await_said(": open");
     home.await_said("2 concentrators answered");

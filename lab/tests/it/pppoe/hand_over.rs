@@ -12,10 +12,10 @@ const DOCUMENTATION: &str = include_str!("../../../../docs/pppoe/connect.md");
 /// The file that the documentation shows under this name.
 pub fn documented(file: &str) -> &'static str {
     let (_, behind) = DOCUMENTATION.split_once(&format!("`{file}`")).expect("it is named");
-    behind.split("```").nth(1).expect("it is shown").trim_start()
+    behind.split("```").nth(1).expect("its text").trim_start()
 }
 
-/// What a machine needs beside the session: a network behind it, in which `eth0` of the namespace `host` is. `ip` is how commands
+/// What a machine needs in addition to the session: a network behind it, in which `eth0` of the namespace `host` is. `ip` is how commands
 /// of iproute2 are run where the session is.
 pub fn network_behind(guest: &Guest, ip: &str) {
     let namespace = if ip == "ip" { "1" } else { "home" };

@@ -47,8 +47,8 @@ fn are_served(cases: &[Case]) {
         subscriber.await_addresses();
         let session = isp.session(USER);
         println!("`{tags}` at {lines}, {method}, {mode:?}: {session}");
-        let shown = if tags.is_empty() { "none" } else { tags };
-        assert_eq!((session["phase"].as_str(), session["tags"].as_str()), (Some("open"), Some(shown)));
+        let reported = if tags.is_empty() { "none" } else { tags };
+        assert_eq!((session["phase"].as_str(), session["tags"].as_str()), (Some("open"), Some(reported)));
         assert_eq!(session["mtu"], 1492);
         carries_both_protocols(&guest, &session);
         // More than a packet takes becomes fragments.
@@ -133,7 +133,7 @@ fn pppoe_discovery_finds_the_lines_that_are_served() {
 
 #[test]
 #[ignore = "make nightly"]
-fn clients_of_debian_are_told_what_is_wrong_and_come_back() {
+fn clients_of_debian_learn_what_is_wrong_and_come_back() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
     let isp = Concentrator::serve(&guest, &rxlane, "--vlan any --echo-interval 1 --echo-failures 5");

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Unit, interface, VLAN, and the way out.
 const LINKS: [(&str, &str, u8, &str); 2] =
     [("rxlane-link@sub35", "sub35", 35, "af-packet"), ("rxlane-link@sub36", "sub36", 36, "af-xdp")];
-/// The parent is gone without a word before it is looked for again: as the comment in the unit says.
+/// The parent is removed without a word before it is looked for again: as the comment in the unit says.
 const BOUND: &str = "[Unit]\nBindsTo=sys-subsystem-net-devices-line0.device\n\
     After=sys-subsystem-net-devices-line0.device\n[Install]\nWantedBy=sys-subsystem-net-devices-line0.device\n";
 
@@ -43,7 +43,7 @@ fn systemctl(guest: &Guest, words: &str) {
     guest.sh(&format!("systemctl {words} {one} {other}")).expect("systemctl");
 }
 
-/// Both are up as they were asked for, and the other end answers.
+/// Both are up as requested, and the other end answers.
 fn assert_up(guest: &Guest) {
     for (_, interface, vid, io) in LINKS {
         let said = guest.sh(&format!("{INSTALLED} link status {interface} --json --interval 0"));
@@ -53,8 +53,8 @@ fn assert_up(guest: &Guest) {
     }
 }
 
-/// No interface, and no socket that a link is asked by.
-fn assert_gone(guest: &Guest) {
+/// No interface, and no socket by which a link takes requests.
+fn assert_none_left(guest: &Guest) {
     let left = guest.sh("ls -d /sys/class/net/sub* /run/rxlane/*/* 2>/dev/null || :").expect("a list");
     assert_eq!(left, "");
 }
@@ -67,7 +67,7 @@ fn await_end(guest: &Guest, results: &[&str], expected: Option<&str>) {
         let is_expected = expected.is_none_or(|expected| restarts == expected);
         assert!(results.contains(&result.as_str()) && is_expected, "{result}, {restarts} restarts");
     }
-    assert_gone(guest);
+    assert_none_left(guest);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_unit_is_a_link_survives_a_kill_and_goes_with_its_parent() {
     assert_up(guest);
     guest.sh("ip link del line0").expect("removed");
     // Who is first: systemd, which ends them, or they, which end with exit code 1 (the unit has failed then) and are
-    // restarted until systemd knows that what they are bound to is gone.
+    // restarted until systemd knows that what they are bound to is removed.
     await_end(guest, &["success", "exit-code"], None);
     plug(guest);
     for unit in units(guest) {
@@ -121,5 +121,5 @@ fn the_unit_is_a_link_survives_a_kill_and_goes_with_its_parent() {
     assert_up(guest);
     systemctl(guest, "stop");
     await_end(guest, &["success"], None);
-    guest.sh("ip netns del far").expect("gone");
+    guest.sh("ip netns del far").expect("removed");
 }

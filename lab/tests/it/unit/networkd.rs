@@ -45,8 +45,8 @@ fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() 
             // Another session: the interface is a new one.
             drop(delegator);
             provider.kill().expect("killed");
-            let gone = || !guest.sh("ls /sys/class/net").expect("a list").contains("ppp0");
-            line.unit().wait("closed", gone);
+            let is_removed = || !guest.sh("ls /sys/class/net").expect("a list").contains("ppp0");
+            line.unit().wait("closed", is_removed);
             provider = line.provider();
             line.await_open();
         }
@@ -58,5 +58,5 @@ fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() 
             "systemctl stop systemd-networkd.socket systemd-networkd; rm /etc/systemd/network/*0.network; ip netns del host; \
              systemctl reset-failed {NAME} || :"
         ))
-        .expect("gone");
+        .expect("removed");
 }

@@ -89,7 +89,7 @@ fn starts_behind(guest: &Guest, target: &str, seconds: u32) -> bool {
         "[Unit]\nWants={target}\nAfter={target}\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n"
     );
     guest.write(&format!("/etc/systemd/system/{name}"), text.as_bytes()).expect("a unit");
-    guest.sh(&format!("systemctl daemon-reload; systemctl start --no-block {name}")).expect("asked for");
+    guest.sh(&format!("systemctl daemon-reload; systemctl start --no-block {name}")).expect("requested");
     let script = format!("timeout {seconds} sh -c 'until systemctl -q is-active {name}; do sleep 0.2; done'");
     guest.sh(&script).is_ok()
 }
@@ -102,8 +102,8 @@ fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
     let line = Line::new(guest);
     line.configure("default-route = true\nmetric = 4000\n");
     let unit = line.unit();
-    let wanted = format!("systemctl enable {NAME}; systemctl start --no-block {NAME}");
-    guest.sh(&wanted).expect("asked for");
+    let request = format!("systemctl enable {NAME}; systemctl start --no-block {NAME}");
+    guest.sh(&request).expect("requested");
     unit.wait("begun", || line.status().is_some());
     assert_eq!(unit.property("ActiveState"), "activating");
     let wants = "/etc/systemd/system/multi-user.target.wants/rxlane-pppoe@wan.service";
@@ -193,7 +193,7 @@ impl Keeper {
                 "systemd-tmpfiles --create resolvconf.conf; cp /etc/resolv.conf /etc/resolvconf/resolv.conf.d/base; \
                  resolvconf -u; ln -sf ../run/resolvconf/resolv.conf /etc/resolv.conf",
             ),
-            // It makes the copy itself, when it is allowed to write beside the file.
+            // It makes the copy itself, when it is allowed to write next to the file.
             Keeper::Openresolv => (Some(Extra::Openresolv), "cp /etc/resolv.conf /etc/resolv.conf.bak"),
             Keeper::Resolved => (
                 Some(Extra::Resolved),
