@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 /// What a terminal that was closed answers (errno(3)).
 const EIO: i32 = 5;
 
-/// Whether a command stays in the background.
+/// Whether a command continues as a daemon.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct DaemonArguments {

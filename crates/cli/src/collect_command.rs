@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_key_stays_where_it_is_asked_for_and_nothing_else_does() {
+    fn the_hash_key_is_kept_where_it_is_requested_and_nothing_else_is() {
         let key = "RSS hash key:\n6d:5a:56:da:25:5b:0e:c2\n";
         let rest = "5: enx00005e005301: <UP>\n    link/ether 00:00:5e:00:53:01\n";
         let bundle = format!("# rxlane bundle 1\n{key}{rest}");

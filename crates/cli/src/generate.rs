@@ -38,7 +38,7 @@ fn without_hidden(command: Command) -> Command {
             command.mut_subcommand(name, |_| below)
         });
     }
-    let shown: Vec<clap::Arg> =
+    let visible: Vec<clap::Arg> =
         command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned().collect();
     // The process ends with the script: a few names that are kept until then cost nothing.
     let name: &'static str = command.get_name().to_owned().leak();
@@ -47,11 +47,11 @@ fn without_hidden(command: Command) -> Command {
         .get_groups()
         .map(|group| {
             let members =
-                group.get_args().filter(|member| shown.iter().any(|argument| argument.get_id() == *member));
+                group.get_args().filter(|member| visible.iter().any(|argument| argument.get_id() == *member));
             ArgGroup::new(group.get_id().clone()).args(members.cloned()).multiple(true)
         })
         .collect();
-    let anew = Command::new(name).args(shown).groups(groups).subcommands(below);
+    let anew = Command::new(name).args(visible).groups(groups).subcommands(below);
     match command.get_about() {
         Some(about) => anew.about(about.clone()),
         None => anew,
@@ -136,6 +136,6 @@ fn write_pages(command: &Command, version: &str, directory: &Path) -> anyhow::Re
     let file = directory.join(format!("{name}.1"));
     let text = page::render(command, version)?;
     std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    let mut shown = command.get_subcommands().filter(|below| !below.is_hide_set());
-    shown.try_for_each(|below| write_pages(below, version, directory))
+    let mut visible = command.get_subcommands().filter(|below| !below.is_hide_set());
+    visible.try_for_each(|below| write_pages(below, version, directory))
 }

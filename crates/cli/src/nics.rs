@@ -61,14 +61,14 @@ fn named(name: &str) -> anyhow::Result<Vec<Profile>> {
 }
 
 impl NicsArguments {
-    /// Runs the command. Negative: `--can` was asked, and no device would by default or in an available mode.
+    /// Runs the command. Negative: `--can` was given, and no device would by default or in an available mode.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let named = self.names.iter().map(|name| named(name)).collect::<anyhow::Result<Vec<_>>>()?.concat();
         let profiles: Cow<[Profile]> =
             if named.is_empty() { Cow::Borrowed(nic::builtin()?) } else { Cow::Owned(named) };
-        if let Some(asked) = &self.stack {
+        if let Some(stack) = &self.stack {
             let named = if self.names.is_empty() { &[] } else { profiles.as_ref() };
-            return stack::run(out, asked, self.kernel, named, (self.json, self.verbose));
+            return stack::run(out, stack, self.kernel, named, (self.json, self.verbose));
         }
         if let Some(traffic) = &self.can {
             return self.can(out, &profiles, traffic);

@@ -1,7 +1,7 @@
 //! How a command speaks: standard output with or without colour, and the exit codes.
 //!
 //! Exit codes: 0 success, 1 negative result, 2 wrong usage or input, 3 the environment lacks something.
-//! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
+//! A reader that closes the pipe early (`rxlane … | head`) has what it needs: a command that has not come to its end by then exits 0.
 
 #[cfg(target_os = "linux")]
 use crate::steer_command::Worded;

@@ -1,4 +1,4 @@
-//! What clap says about wrong usage, where more words than its own are wanted.
+//! What clap says about wrong usage, where more words than its own are needed.
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 

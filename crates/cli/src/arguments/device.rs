@@ -265,8 +265,10 @@ fn receiver(
         );
     }
     let mut setup = Setup { queues, key, table: None, fields: fields.to_vec() };
-    let asked = setup.key.is_some() || reta.is_some() || !fields.is_empty();
-    if asked && Receiver::new(profile.clone(), &Setup { queues, ..Setup::default() })?.table().is_none() {
+    let changes_hash = setup.key.is_some() || reta.is_some() || !fields.is_empty();
+    if changes_hash
+        && Receiver::new(profile.clone(), &Setup { queues, ..Setup::default() })?.table().is_none()
+    {
         let name = profile.name();
         bail!(
             "--key, --reta and --hash-fields: no hash chooses the queue on the {name} as it is set up here"
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_told_from_a_file() {
+    fn a_table_and_a_file_are_distinguished() {
         assert_eq!("equal:4".parse(), Ok(Reta::Equal(4)));
         assert_eq!("weight:3, 1".parse(), Ok(Reta::Weight(vec![3, 1])));
         assert_eq!("0,1".parse(), Ok(Reta::List(vec![0, 1])));

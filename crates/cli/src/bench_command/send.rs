@@ -143,7 +143,7 @@ impl SendArguments {
         self.common.seconds.or(self.count.is_none().then_some(DEFAULT_LENGTH))
     }
 
-    /// Says which limits nobody asked for.
+    /// Says which limits nobody requested.
     fn print_defaults(&self, out: &mut Output) -> io::Result<()> {
         let rate = self.rate.is_none().then_some("10,000 packets/s (--rate N or max)");
         let length = (self.length() != self.common.seconds).then_some("for 10 seconds (--seconds)");

@@ -48,7 +48,7 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
         "  A line and a router, joined by a veth pair with {QUEUES} queues; nothing else on this machine is touched."
     )?;
     match steered(out, &pair) {
-        // What this kernel or machine lacks is told, and the rest of the demo goes on.
+        // What this kernel or machine lacks is reported, and the rest of the demo goes on.
         Err(error) if !error.is::<std::io::Error>() => {
             left_out(out, &format::one_line(&format!("{error:#}")))
         }

@@ -65,9 +65,9 @@ fn header(report: &Worded<'_>) -> Markup {
 fn findings(report: &Worded<'_>, remarks: bool) -> Markup {
     let mut findings = remedies::rendered(report);
     findings.retain(|(finding, _)| (finding.severity == Severity::Info) == remarks);
-    let (shown, rest) = first(&findings, FINDINGS);
+    let (listed, rest) = first(&findings, FINDINGS);
     html! {
-        @for (finding, remedies) in shown { (finding_section(finding, remedies)) }
+        @for (finding, remedies) in listed { (finding_section(finding, remedies)) }
         @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " findings more" } }
     }
 }
@@ -149,10 +149,10 @@ fn interface_section(report: &Worded<'_>, interface: &InterfaceRow) -> Markup {
 }
 
 fn queues(interface: &InterfaceRow) -> Markup {
-    let (shown, rest) = first(&interface.queues, ROWS);
+    let (listed, rest) = first(&interface.queues, ROWS);
     let columns =
         [words("receive queue"), figures("frames"), figures("share"), figures("rate"), figures("drops")];
-    let rows = shown.iter().map(|row| {
+    let rows = listed.iter().map(|row| {
         let share = row.share.map(|share| 100.0 * share);
         vec![
             html! { (row.queue) @if let Some(share) = share { (inline_bar(&[("even", share)])) } },
@@ -180,7 +180,7 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
         .filter(|(_, count)| **count > 0)
         .map(|(&cpu, _)| cpu)
         .collect();
-    let (shown, rest) = first(vectors, ROWS);
+    let (listed, rest) = first(vectors, ROWS);
     let cpus: Vec<u32> = busy.iter().copied().take(CPUS).collect();
     html! {
         @if !vectors.is_empty() {
@@ -192,7 +192,7 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
                     th.figure scope="col" { "rate" }
                 } }
                 tbody {
-                    @for vector in shown {
+                    @for vector in listed {
                         tr {
                             th scope="row" { bdi.name { (printable_up_to(&vector.action, 60)) } }
                             @for cpu in &cpus {
@@ -211,7 +211,7 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
 }
 
 fn stacked(report: &Worded<'_>) -> Markup {
-    let (shown, rest) = first(&report.stacked, ROWS);
+    let (listed, rest) = first(&report.stacked, ROWS);
     let columns = [
         words("interface"),
         figures("MTU"),
@@ -221,7 +221,7 @@ fn stacked(report: &Worded<'_>) -> Markup {
         words("offloads lost"),
     ];
     let bytes = |value: Option<u32>| known(value.map(|value| format!("{}\u{a0}B", thousands(value.into()))));
-    let rows = shown.iter().map(|row| {
+    let rows = listed.iter().map(|row| {
         let lost: Vec<&str> = row.offloads.iter().filter(|o| o.lost).map(|o| o.feature).collect();
         let lost = match (row.offloads.is_empty(), lost.is_empty()) {
             (true, _) => known(None),
@@ -251,7 +251,7 @@ fn stacked(report: &Worded<'_>) -> Markup {
 }
 
 fn cpus(report: &Worded<'_>) -> Markup {
-    let (shown, rest) = first(&report.per_cpu, ROWS);
+    let (listed, rest) = first(&report.per_cpu, ROWS);
     let percent = |value: Option<f64>| known(value.map(|value| format!("{value:.0}\u{a0}%")));
     let columns = [
         words("CPU"),
@@ -262,7 +262,7 @@ fn cpus(report: &Worded<'_>) -> Markup {
         figures("busy"),
         figures("softirq"),
     ];
-    let rows = shown.iter().map(|row| {
+    let rows = listed.iter().map(|row| {
         vec![
             html! { (row.cpu) },
             known(row.net_rx.map(thousands)),
@@ -306,13 +306,13 @@ fn rules(report: &Worded<'_>) -> Markup {
 }
 
 fn unread(report: &Worded<'_>) -> Markup {
-    let (shown, rest) = first(&report.unread, ROWS);
+    let (listed, rest) = first(&report.unread, ROWS);
     html! {
         @if !report.unread.is_empty() {
             section {
                 h2 { "Not read" }
                 ul.problems {
-                    @for row in shown { li { bdi { code { (printable_up_to(&row.what, 200)) } } ": " (printable_up_to(&row.why, 300)) } }
+                    @for row in listed { li { bdi { code { (printable_up_to(&row.what, 200)) } } ": " (printable_up_to(&row.why, 300)) } }
                     @if !rest.is_empty() { li { "and " (thousands(rest.len() as u64)) " more" } }
                 }
             }

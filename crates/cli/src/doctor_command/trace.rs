@@ -284,7 +284,7 @@ fn drop_section(drops: &Drops, seconds: f64) -> Markup {
 
 fn cpu_section(time: &CpuTime) -> Markup {
     let all = functions(time);
-    let (shown, rest) = first(&all, MOST);
+    let (listed, rest) = first(&all, MOST);
     let cpus = [words("CPU"), figures("idle"), figures("user"), figures("kernel"), words("stages")];
     let columns = [words("function"), words("stage"), words("work"), figures("CPU"), figures("share")];
     html! {
@@ -295,7 +295,7 @@ fn cpu_section(time: &CpuTime) -> Markup {
                 html! { (row.cpu) }, html! { (percent(row.idle)) }, html! { (percent(row.user)) }, html! { (percent(row.kernel)) },
                 html! { (stages(row)) },
             ])))
-            (table(&columns, shown.iter().map(|(cpu, row)| vec![
+            (table(&columns, listed.iter().map(|(cpu, row)| vec![
                 html! { code { (function(row)) } }, html! { (row.stage.unwrap_or("")) }, html! { bdi { (work(row)) } },
                 html! { (cpu) }, html! { (percent(row.share)) },
             ])))

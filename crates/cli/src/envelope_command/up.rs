@@ -153,7 +153,7 @@ fn print_done(
     item(out, "undo", &state.command(&format!("envelope down {name}")))
 }
 
-/// The end of a command that a signal wanted to end.
+/// The end of a command that a signal interrupted.
 fn taken_back(out: &mut Output, interface: &str, records: &Records, signal: &'static str) -> CommandResult {
     let taken = down(interface, records)?;
     let name = printable(interface);

@@ -66,10 +66,10 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
         return Ok(());
     }
     out.heading("Traffic, by what the network card makes of it")?;
-    let shown = || report.stacks.iter().take(ROWS);
-    let width = shown().map(|row| row.stack.chars().count()).max().unwrap_or(0).min(LONGEST);
+    let listed = || report.stacks.iter().take(ROWS);
+    let width = listed().map(|row| row.stack.chars().count()).max().unwrap_or(0).min(LONGEST);
     let mut fates: Vec<(&str, &str)> = Vec::new();
-    for row in shown() {
+    for row in listed() {
         let fate = (row.hash_type.as_str(), row.why.as_str());
         if fates.contains(&fate) {
             continue;
@@ -83,7 +83,7 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
         };
         let title = out.styled(style, shortened(&title, out.width().saturating_sub(2)));
         writeln!(out, "  {title}")?;
-        for row in shown().filter(|row| (row.hash_type.as_str(), row.why.as_str()) == fate) {
+        for row in listed().filter(|row| (row.hash_type.as_str(), row.why.as_str()) == fate) {
             writeln!(
                 out,
                 "    {:width$}  {:>11} {:>8}  {:>9}",
@@ -304,7 +304,7 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
             row.cpu,
             row.protocol
         );
-        // Two IPv6 addresses seldom fit beside the figures.
+        // Two IPv6 addresses seldom fit next to the figures.
         let fits = figures.chars().count() + 1 + row.flow.chars().count() <= out.width();
         writeln!(out, "{figures}{}{}", if fits { " " } else { "\n      " }, row.flow)?;
     }

@@ -127,7 +127,7 @@ fn examples(help: &str) -> String {
 type Codes = Vec<(String, String)>;
 
 /// The text below the options without the sentences that begin with `Exit codes:`, and what these say. Codes that stand in another
-/// form stay in the text, beside those of every command.
+/// form stay in the text, next to those of every command.
 fn apart(help: &str) -> (String, Codes) {
     const LEAD: &str = "Exit codes: ";
     let Some((before, rest)) = help.split_once(LEAD) else { return (help.to_owned(), Codes::new()) };

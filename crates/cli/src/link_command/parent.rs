@@ -109,21 +109,21 @@ impl Opinion {
     pub fn of(parent: &str, mtu: Option<u32>, encapsulation: &Encapsulation, sockets: &Instances) -> Opinion {
         let Ok(parent) = find_parent(parent) else { return Opinion::default() };
         let mut opinion = Opinion::default();
-        let wanted = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
+        let link_mtu = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
         let usual = usual_mtu(u32::MAX, encapsulation);
         let (envelope, _) = Envelope::of(&parent.name, &Records::new(sockets.state().path()));
-        if mtu.is_none() && wanted < usual {
+        if mtu.is_none() && link_mtu < usual {
             let needed = needed_mtu(usual, encapsulation);
             let way_out = match &envelope {
                 Some(envelope) => envelope.way_out(&parent.name, needed),
                 None => format!("`ip link set {} mtu {needed}` makes room", quoted(&parent.name)),
             };
             opinion.notes.push(format!(
-                "packets have {wanted} bytes at most, not {usual}: {way_out} for the next `up`"
+                "packets have {link_mtu} bytes at most, not {usual}: {way_out} for the next `up`"
             ));
         }
-        let needed = needed_mtu(wanted, encapsulation);
-        let receiving = envelope.map(|envelope| envelope.receiving(&parent.name, wanted, needed));
+        let needed = needed_mtu(link_mtu, encapsulation);
+        let receiving = envelope.map(|envelope| envelope.receiving(&parent.name, link_mtu, needed));
         opinion.notes.extend(receiving.filter(|fact| fact.answer == Answer::No).map(|fact| fact.text));
         if sockets.names().is_ok_and(|names| names.contains(&parent.name)) {
             match nested(&parent, encapsulation, sockets) {
@@ -140,7 +140,7 @@ impl Opinion {
 fn link_named(name: &str, sockets: &Instances) -> Result<Option<Status>, ControlError> {
     let is_it = |status: &Status| status.present_name.as_ref().unwrap_or(&status.identity.name) == name;
     let mut names = sockets.names()?;
-    // Most have the name that they came up with, and then nobody else has to be asked.
+    // Most have the name that they came up with, and then no other has to be queried.
     names.sort_by_key(|other| other != name);
     for other in names {
         match sockets.ask::<Status>(&other, "status") {

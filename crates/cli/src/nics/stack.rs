@@ -19,7 +19,7 @@ pub fn kernel(name: &str) -> Result<KernelRules, String> {
     })
 }
 
-/// Answers for the devices of `profiles`, or without any for kinds of devices under every kernel, or the one asked for.
+/// Answers for the devices of `profiles`, or without any for kinds of devices under every kernel, or the requested one.
 pub fn run(
     out: &mut Output,
     stack: &Stack,

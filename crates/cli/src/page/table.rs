@@ -12,7 +12,7 @@ pub fn first<T>(rows: &[T], most: usize) -> (&[T], &[T]) {
     rows.split_at_checked(most).unwrap_or((rows, &[]))
 }
 
-/// What the rows that are not shown amount to; nothing where all are shown.
+/// What the rows that are not listed amount to; nothing where all are listed.
 pub fn left_out(rows: usize, frames: u64, total: u64) -> Markup {
     html! {
         @if rows > 0 {
@@ -61,7 +61,7 @@ pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Markup>>) ->
 
 /// Frames by something, the most frequent first, with shares of `total` and bars.
 pub fn frames_by(name: &'static str, rows: &[(Markup, u64)], total: u64, most: usize) -> Markup {
-    let (shown, rest) = first(rows, most);
+    let (listed, rest) = first(rows, most);
     html! {
         table.bars {
             thead { tr {
@@ -70,7 +70,7 @@ pub fn frames_by(name: &'static str, rows: &[(Markup, u64)], total: u64, most: u
                 th.figure scope="col" { "share" }
             } }
             tbody {
-                @for (label, frames) in shown {
+                @for (label, frames) in listed {
                     tr {
                         th scope="row" { (label) (inline_bar(&[("plain", Share::of(*frames, total).percent())])) }
                         td.figure { (thousands(*frames)) }
@@ -91,7 +91,7 @@ pub fn by_frames<'a, K: AsRef<str> + 'a>(entries: impl IntoIterator<Item = (K, &
     rows
 }
 
-/// A bar beside figures that say the same: length in percent and colour of each segment.
+/// A bar next to figures that say the same: length in percent and colour of each segment.
 pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
     let mut x = 0.0;
     html! {

@@ -138,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_the_file_refuses_is_told() {
-        let (say, told) = channel();
+    fn a_record_that_the_file_refuses_is_reported() {
+        let (say, reports) = channel();
         let file = File::options().read(true).append(true).open("/dev/full").expect("/dev/full");
         let accounts = Accounts::on(
             Path::new("accounts"),
@@ -155,10 +155,10 @@ mod tests {
             said,
             ["1 record of accounting is not in accounts, but here, as far as they were taken here"]
         );
-        let told = told.recv().expect("told");
+        let report = reports.recv().expect("a report");
         assert!(
-            told.starts_with("a record of accounting is lost: No space left") && told.ends_with(": {}"),
-            "{told}"
+            report.starts_with("a record of accounting is lost: No space left") && report.ends_with(": {}"),
+            "{report}"
         );
     }
 

@@ -63,7 +63,7 @@ impl ConnectArguments {
         super::expect_privilege("a session")?;
         if self.daemon.is_caller() {
             self.daemon.expect_no_manager("the session")?;
-            // What is wrong with the options is said before anything is started, and a terminal is asked here.
+            // What is wrong with the options is said before anything is started, and a terminal prompts here.
             self.start(&options, Vec::new())?;
             let password = options.password().read()?;
             return background::start(&password);
@@ -185,7 +185,7 @@ impl ConnectArguments {
     }
 }
 
-/// Scripts run elsewhere, and a process that stays goes to another folder.
+/// Scripts run elsewhere, and a daemon goes to another folder.
 fn absolute(file: PathBuf) -> PathBuf {
     std::path::absolute(&file).unwrap_or(file)
 }
@@ -274,12 +274,12 @@ impl Speaker<'_> {
 
     /// The last words, and the exit code.
     fn end(self, ended: Result<Over, client::Error>) -> CommandResult {
-        let stays = self.log.is_some();
+        let is_daemon = self.log.is_some();
         let is_heard = self.lines.finish();
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        if !is_heard && stays {
+        if !is_heard && is_daemon {
             // The log takes nothing any more, and would hold up what is said on standard error, too.
             std::process::exit(match ended {
                 Ok(Over::Requested) => 0,

@@ -147,7 +147,7 @@ impl DisconnectArguments {
         let sockets = self.state.instances(Kind::Concentrator)?;
         let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
         let end = || sockets.end_with_result::<ConcentratorStatus, Unwritten>(interface);
-        let (last, unwritten) = telling(&what, end).inspect_err(|error| {
+        let (last, unwritten) = with_notice(&what, end).inspect_err(|error| {
             // Also where another command has removed the socket of a killed process.
             if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) && clear_leftover(interface) {
                 complain(&format!(
@@ -214,7 +214,7 @@ impl DisconnectArguments {
         let what = format!(
             "the concentrator gets a PADT, name servers are put back, and each script of {name} has half a minute"
         );
-        match telling(&what, || sockets.end::<SessionStatus>(name)) {
+        match with_notice(&what, || sockets.end::<SessionStatus>(name)) {
             Ok(last) => {
                 let value =
                     json!({"schema": SCHEMA, "interface": last.interface, "sessions": 1, "last": last});
@@ -244,7 +244,7 @@ impl DisconnectArguments {
 }
 
 /// Does it; where that takes longer than people wait for nothing, says what is going on.
-fn telling<T>(what: &str, work: impl FnOnce() -> T) -> T {
+fn with_notice<T>(what: &str, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, waits) = channel::<()>();
         scope.spawn(move || {

@@ -59,14 +59,14 @@ fn expect_privilege(what: &str) -> anyhow::Result<()> {
     Err(Lacks(format!("{what} takes {}: run rxlane as root", missing.join(" and "))).into())
 }
 
-/// Sees that an interface can have a name, before anybody is asked about it.
+/// Sees that an interface can have a name, before any process is queried about it.
 fn expect_interface(name: &str) -> anyhow::Result<()> {
     if may_be_an_interface(name) {
         return Ok(());
     }
-    let shown: String = name.escape_default().take(32).collect();
+    let escaped: String = name.escape_default().take(32).collect();
     let more = if name.len() > 32 { "…" } else { "" };
-    Err(anyhow!("`{shown}{more}` is {NO_NAME}"))
+    Err(anyhow!("`{escaped}{more}` is {NO_NAME}"))
 }
 
 #[derive(clap::Args)]

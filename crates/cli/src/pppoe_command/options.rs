@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_beside_the_one_that_names_them() {
+    fn files_are_next_to_the_one_that_names_them() {
         let options = read("password-file = 'wan.password'\nup-script = '/etc/up'\n").expect("options");
         assert!(options.password_file.expect("one").is_absolute());
         assert_eq!(options.up_script, Some("/etc/up".into()));

@@ -201,7 +201,7 @@ enum OneMore {
 
 impl ServeArguments {
     pub fn run(mut self, out: &mut Output) -> CommandResult {
-        // A process that stays goes to another folder, and reads them again there.
+        // A daemon goes to another folder, and reads them again there.
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
         self.radius = self.radius.map(|file| std::path::absolute(&file).unwrap_or(file));
         let config = self.config()?;
@@ -291,7 +291,7 @@ impl ServeArguments {
             anybody: self.anybody || self.radius.is_some(),
             server: self.name.clone(),
             own: self.local,
-            // Of two processes the one that stays.
+            // Of two processes the daemon.
             warns: !self.daemon.is_caller(),
         }
     }
@@ -434,9 +434,9 @@ impl ServeArguments {
             Err(error) => return self.not_begun(error, &sockets),
         };
         unserved.into_iter().chain(self.own_in_pool()).for_each(|said| speaker.note(said));
-        let told =
+        let announced =
             unread(self.started(out, &restored).and_then(|()| out.flush())).map_err(anyhow::Error::from);
-        if let Err(error) = told.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
+        if let Err(error) = announced.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
             // In the place of another process, which has ended, it goes on, though nobody may know of it: nobody else serves.
             if !has_former {
                 return Err(error);
@@ -578,7 +578,7 @@ pub fn all_written(unwritten: &Unwritten) -> Result<(), Lacks> {
     if all.is_empty() { Ok(()) } else { Err(Lacks(format!("{}; `df` shows full disks", all.join("; ")))) }
 }
 
-/// A name that hosts and terminals are shown: UTF-8 by RFC 2516 appendix A.
+/// A name that hosts and terminals display: UTF-8 by RFC 2516 appendix A.
 fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
     if name.is_empty() {
         bail!("{option}: the name is empty, and nobody could ask for it; leave the option out");

@@ -60,13 +60,13 @@ pub(super) fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
 fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io::Result<()> {
     let all = plural(status.count as u64, "session");
     let not_open = status.sessions.iter().filter(|session| session.phase != "open").count();
-    let (shown, half_open) = match is_filtered {
+    let (number, half_open) = match is_filtered {
         true => (format!("{} of {all}", status.sessions.len()), not_open as u32),
         false => (all, status.half_open),
     };
     let half = if half_open > 0 { format!(", {half_open} of these not open yet") } else { String::new() };
     let title = out.styled(BOLD, printable(&status.parent));
-    writeln!(out, "{title}: {shown}{half}")?;
+    writeln!(out, "{title}: {number}{half}")?;
     let parent = &status.parent;
     let down = (status.parent_works == Some(false))
         .then(|| format!("{parent} is down, or its cable has no carrier"));

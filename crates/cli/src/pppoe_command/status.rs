@@ -35,11 +35,11 @@ impl StatusArguments {
     }
 
     fn one(&self, out: &mut Output, name: &str) -> CommandResult {
-        let asked = self
+        let answer = self
             .state
             .instances(Kind::Session)
             .and_then(|sockets| sockets.ask::<SessionStatus>(name, "status"));
-        let status = match asked {
+        let status = match answer {
             Ok(status) => status,
             Err(error) => {
                 if let Some(served) = self.state.served_by(&error, name) {
@@ -81,7 +81,7 @@ impl StatusArguments {
     }
 }
 
-/// What is said of a concentrator beside others: `sessions` says more.
+/// What is said of a concentrator next to others: `sessions` says more.
 fn brief(status: &ConcentratorStatus) -> Value {
     json!({
         "parent": status.parent,
@@ -210,7 +210,7 @@ pub fn line(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} bytes")))
 }
 
-/// Default routes that were asked for, or why they are not there.
+/// Default routes that were requested, or why they are not there.
 fn routes(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     for route in &status.default_routes {
         let family = if route.family == "ipv4" { "IPv4" } else { "IPv6" };

@@ -125,12 +125,12 @@ impl SubscribersFile {
     /// Reads it again whenever one of the signals comes, in a thread of its own, since a file of tens of MiB takes seconds, in which
     /// subscribers want answers. `bell` is written to when there is something to be received.
     pub fn read_again(self, signals: &[i32], mut bell: UnixStream) -> io::Result<Receiver<Reread>> {
-        let (mut asked, signal) = UnixStream::pair()?;
+        let (mut requests, signal) = UnixStream::pair()?;
         let (read, received) = sync_channel(1);
         let read_again = move || {
-            // However often it was asked for meanwhile, it is read once.
+            // However often it was requested meanwhile, it is read once.
             let mut came = [0; 64];
-            while asked.read(&mut came).is_ok_and(|count| count > 0) {
+            while requests.read(&mut came).is_ok_and(|count| count > 0) {
                 let secrets = self.read();
                 let secrets = secrets.map_err(|error| format!("{error:#}; the secrets stay as they were"));
                 if read.send(secrets).is_err() {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_gets_nothing_is_told() {
+    fn who_gets_nothing_is_reported() {
         let pool: NamedRange = "192.0.2.1-192.0.2.9".parse().expect("a pool");
         let unserved = |text: &[u8], has_local, has_pool| {
             let secrets = Secrets::parse(text, b"rxlane", None).expect("secrets");

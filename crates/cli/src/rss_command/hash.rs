@@ -157,7 +157,7 @@ struct WorkedOut {
     hash_type: HashType,
     why: String,
     hash: u32,
-    /// `None` where the table was not asked.
+    /// `None` where the table was not used.
     entry: Option<usize>,
     /// `None` where the profile does not say.
     queue: Option<u16>,
@@ -230,7 +230,7 @@ impl HashArguments {
         let dissection = dissect(Link::Ethernet, &frame, frame.len());
         let disposition = receiver.disposition(&dissection);
         let Landing { hash_type, hash, queue } = receiver.land(&disposition, &frame, &dissection);
-        let asked = hash_type != HashType::None
+        let uses_table = hash_type != HashType::None
             || receiver.profile().text(schema::UNHASHED_FRAMES) == Some("entry-0");
         let why = match disposition.depth {
             ParserDepth::Nothing | ParserDepth::Unknown => disposition.why.to_string(),
@@ -246,7 +246,7 @@ impl HashArguments {
             packet,
             unit,
             types_from: self.changed(&format!("default of the {name}")),
-            entry: asked.then(|| table.index(hash)),
+            entry: uses_table.then(|| table.index(hash)),
             table,
             table_from: self
                 .device

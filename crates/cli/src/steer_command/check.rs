@@ -218,7 +218,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
         out.paragraph("  ", &format!("what each queue takes is not counted{veth}"))?;
     }
     for row in check.receiving.iter().take(ROWS) {
-        // Without a frame, vectors tell where one would come in.
+        // Without a frame, vectors show where one would come in.
         if check.frames == Some(0) {
             writeln!(out, "  CPU {} receives where frames come: none came in during the look", row.cpu)?;
             continue;
@@ -263,8 +263,8 @@ fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
 
 /// What the model expects, where a CPU is to be relieved.
 fn expected(out: &mut Output, check: &Check, verbose: bool) -> io::Result<()> {
-    let is_asked = matches!(check.recommendation.answer, Answer::Steer | Answer::Rps);
-    let Some(expected) = check.expected.as_ref().filter(|_| is_asked) else { return Ok(()) };
+    let is_recommended = matches!(check.recommendation.answer, Answer::Steer | Answer::Rps);
+    let Some(expected) = check.expected.as_ref().filter(|_| is_recommended) else { return Ok(()) };
     out.heading("Packets a second without loss, as the model expects")?;
     let row = |name: &str, times: Option<f64>, per_second: Option<f64>| {
         let times = times.map_or("unknown".to_owned(), |times| format!("{times:.1} times"));

@@ -67,7 +67,7 @@ pub fn in_background(attachment: &Attachment, task: &Task, records: &Records) ->
 }
 
 impl KeepArguments {
-    /// Stays until it is told to end, or steering is over.
+    /// Runs until it has to end, or steering is over.
     pub fn run(self) -> CommandResult {
         let kept = Interface::find(&self.interface).map_err(Error::from).and_then(|interface| {
             Attachment::open(&interface)?.ok_or_else(|| Error::Keeper {
@@ -169,7 +169,7 @@ fn stay_with(
     let mut keeping = records.keep(&instance, &note)?;
     let planned = records.planned(&instance)?;
     let setup = setup(attachment, planned, task)?;
-    // Before anybody is told: who waited for this process may delete the namespace at once.
+    // Before anybody hears of it: who waited for this process may delete the namespace at once.
     let names = Names::here();
     ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();

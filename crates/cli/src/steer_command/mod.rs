@@ -2,10 +2,10 @@
 
 mod check;
 mod down;
+mod keep;
 mod persist;
 mod prose;
 mod status;
-mod stay;
 mod up;
 
 use crate::arguments::StateArguments;
@@ -35,7 +35,7 @@ enum Command {
     Down(down::DownArguments),
     /// Stay with an interface that is steered.
     #[command(hide = true)]
-    Keep(stay::KeepArguments),
+    Keep(keep::KeepArguments),
 }
 
 impl SteerArguments {
@@ -50,7 +50,7 @@ impl SteerArguments {
     }
 }
 
-/// Which frames go where: what `up` and `check` are asked alike.
+/// Which frames go where: what `up` and `check` take alike.
 #[derive(clap::Args)]
 struct SteeringArguments {
     /// Interface on which the frames arrive: a network card, or an end of a veth pair.

@@ -1,6 +1,6 @@
 //! `rxlane steer up`.
 
-use super::{BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, stay, with_progress};
+use super::{BOLD, GOOD, POOR, StateArguments, SteeringArguments, check, cpus, item, keep, with_progress};
 use super::{persist, prose};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -142,17 +142,17 @@ impl UpArguments {
             drop(working);
             return taken_back(out, done.attachment, &records, signal);
         }
-        let task = stay::Task { rebalance: self.rebalance, metrics: self.metrics };
+        let task = keep::Task { rebalance: self.rebalance, metrics: self.metrics };
         if self.foreground {
             drop(working);
             let Done { attachment, mode, changed } = done;
             let ready =
                 |out: &mut Output| self.print_done(out, &resolved, (mode, &changed, &recovered), None);
-            return stay::in_foreground(out, attachment, &task, &records, stop, ready);
+            return keep::in_foreground(out, attachment, &task, &records, stop, ready);
         }
         let keeper = match task
             .is_needed()
-            .then(|| stay::in_background(&done.attachment, &task, &records))
+            .then(|| keep::in_background(&done.attachment, &task, &records))
             .transpose()
         {
             Ok(keeper) => keeper,
@@ -399,14 +399,14 @@ impl UpArguments {
     }
 }
 
-/// Takes everything back, a process that stays in the background included.
+/// Takes everything back, the daemon included.
 fn down(attachment: Attachment, records: &Records) -> Result<Down, Error> {
     let interface = attachment.interface().name.clone();
     drop(attachment);
     steer::down::down(&interface, records)
 }
 
-/// The end of a command that a signal wanted to end.
+/// The end of a command that a signal interrupted.
 fn taken_back(
     out: &mut Output,
     attachment: Attachment,

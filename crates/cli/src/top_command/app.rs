@@ -81,7 +81,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct App {
     pub view: View,
-    /// Whether the help is shown instead.
+    /// Whether the help is displayed instead.
     pub has_help: bool,
     pub is_paused: bool,
     /// Time between two samples.

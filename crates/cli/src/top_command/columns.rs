@@ -7,7 +7,7 @@ use super::table::Value::{self, Bar, Count, Number, Numbered, Part, Rate, Text, 
 use format::UNKNOWN;
 
 const LOST: fn(Option<f64>) -> Heat =
-    |drops| if drops.is_some_and(|drops| drops > 0.0) { Heat::Hot } else { Heat::Calm };
+    |drops| if drops.is_some_and(|drops| drops > 0.0) { Heat::Critical } else { Heat::Calm };
 const WARM: fn(Option<f64>) -> Heat =
     |rate| if rate.is_some_and(|rate| rate >= 1.0) { Heat::Warm } else { Heat::Calm };
 /// Per cent of a CPU's time.

@@ -137,8 +137,8 @@ enum Woken {
     Due,
     /// It stood still meanwhile, and goes on.
     Resumed,
-    /// The screen is gone.
-    Gone,
+    /// The screen has ended.
+    Disconnected,
 }
 
 impl Pace {
@@ -162,7 +162,7 @@ impl Pace {
                     return Woken::Resumed;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Woken::Gone,
+                Err(RecvTimeoutError::Disconnected) => return Woken::Disconnected,
             }
         }
     }
@@ -259,9 +259,9 @@ impl Machine {
             loop {
                 match pace.wait(orders, former.at) {
                     Woken::Due => break,
-                    // Rates over the whole pause would tell nothing of now.
+                    // Rates over the whole pause would say nothing of now.
                     Woken::Resumed => former = self.count(1)?,
-                    Woken::Gone => return Ok(()),
+                    Woken::Disconnected => return Ok(()),
                 }
             }
         }
@@ -321,7 +321,7 @@ fn look(device: &InterfaceName, events: &Sender<Event>, orders: &Receiver<Order>
         if events.send(Event::Traffic(sampling)).is_err() || is_final {
             return;
         }
-        if pace.wait(orders, begin) == Woken::Gone {
+        if pace.wait(orders, begin) == Woken::Disconnected {
             return;
         }
     }
@@ -347,7 +347,7 @@ fn look_once(device: &InterfaceName) -> Result<Tally, (String, bool)> {
     Ok(tally)
 }
 
-/// Whether the interface that was there at the start is gone.
+/// Whether the interface that was there at the start was removed.
 pub fn is_removed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(live::Error::UnknownInterface { .. })))
 }

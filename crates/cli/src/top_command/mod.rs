@@ -64,7 +64,7 @@ impl TopArguments {
         let sampling = if self.no_sample { Sampling::Off } else { Sampling::Pending };
         // Without a screen every line rests on a whole interval.
         let first = (!is_screen).then_some(self.interval);
-        // Of the kernel's interfaces both are shown; it knows nothing of what a TUN device stands on.
+        // Of the kernel's interfaces both are displayed; it knows nothing of what a TUN device stands on.
         let interface = match physical::is_tun(&self.interface) {
             true => physical::meant(&self.interface, &self.state.folder())?,
             false => self.interface.clone(),

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use format::compact;
 use std::io::{self, Write};
 
-const HOT: Style = AnsiColor::Red.on_default().bold();
+const CRITICAL: Style = AnsiColor::Red.on_default().bold();
 /// Columns of a table in a pipe: wide enough for all of them.
 const WIDTH: usize = 110;
 
@@ -27,7 +27,7 @@ pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
         compact(totals.interrupts_per_second),
     )?;
     for remark in &model.remarks {
-        writeln!(out, "{}", out.styled(HOT, format!("! {}", remark.text)))?;
+        writeln!(out, "{}", out.styled(CRITICAL, format!("! {}", remark.text)))?;
     }
     part(out, "Queues", &model.queues, QUEUES)?;
     part(out, "Vectors", &model.vectors, VECTORS)?;

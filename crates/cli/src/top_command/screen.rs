@@ -39,7 +39,7 @@ fn take() -> io::Result<()> {
 /// Gives the terminal back as it was, once.
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        // On a terminal that is gone there is nothing left to restore. Modes first: what is written may have to wait.
+        // On a closed terminal there is nothing left to restore. Modes first: what is written may have to wait.
         let _ = disable_raw_mode();
         let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     }
@@ -82,12 +82,12 @@ impl Drop for Taken {
     }
 }
 
-/// Whether the terminal is gone: the kernel then refuses every question about it, whether or not it sent a signal.
-fn is_gone() -> bool {
+/// Whether the terminal is closed: the kernel then refuses every question about it, whether or not it sent a signal.
+fn is_closed() -> bool {
     !stdin().is_terminal()
 }
 
-/// Signals that end the program, noted here and obeyed when the terminal is restored.
+/// Signals that end the program, recorded here and obeyed when the terminal is restored.
 #[derive(Clone)]
 struct Ending {
     signal: Arc<AtomicUsize>,
@@ -110,13 +110,13 @@ impl Ending {
         i32::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|&signal| signal > 0)
     }
 
-    /// Ends the process where the thread that draws cannot: crossterm reads a terminal that is gone again and again
+    /// Ends the process where the thread that draws cannot: crossterm reads a closed terminal again and again
     /// without ever returning, waits for the rest of a key that came in part, and writing may wait for ever.
     fn guard(&self) {
         let ending = self.clone();
         thread::spawn(move || {
             loop {
-                if is_gone() {
+                if is_closed() {
                     end_by(SIGHUP);
                 }
                 if let Some(signal) = ending.signal() {
@@ -152,12 +152,12 @@ struct State {
 }
 
 impl State {
-    /// Takes what the threads have told. `true`: there is something new.
+    /// Takes what the threads have reported. `true`: there is something new.
     fn receive(&mut self, gatherer: &Gatherer) -> anyhow::Result<bool> {
         let mut has_news = false;
         loop {
             match gatherer.events.try_recv() {
-                // What was on its way when the screen was told to stand still.
+                // What was on its way when the screen was paused.
                 Ok(Event::Machine(_) | Event::Traffic(_)) if self.app.is_paused => {}
                 Ok(Event::Machine(material)) => {
                     self.material = Some(material);
@@ -204,8 +204,8 @@ pub fn show(interface: &str, app: App, gatherer: &Gatherer, sampling: Sampling) 
     let interface = interface.to_owned();
     let mut state = State { interface, app, theme, material: None, sampling, model: None };
     let result = rounds(&mut state, &mut taken, gatherer, &ending);
-    if is_gone() {
-        // That it cannot be drawn on any more is nothing to tell, and nobody would read it.
+    if is_closed() {
+        // That it cannot be drawn on any more is nothing to report, and nobody would read it.
         end_by(SIGHUP);
     }
     drop(taken);

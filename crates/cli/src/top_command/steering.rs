@@ -24,7 +24,7 @@ fn frames(status: &Status, reason: &str) -> Option<u64> {
     status.reasons.iter().find(|row| row.reason == reason).map(|row| row.frames)
 }
 
-/// Drops that a former reading was certain of are certain still: a reading tells at least how many there were, and may be
+/// Drops that a former reading was certain of are certain still: a reading says at least how many there were, and may be
 /// less certain than the one before.
 pub fn keep_certain(latest: &mut Status, former: &Status) {
     let is_less =
@@ -116,11 +116,11 @@ impl Readings {
 /// Steering on the interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SteeringRows {
-    /// `None` where nobody could tell.
+    /// `None` where it is unknown.
     pub mode: Option<&'static str>,
     pub cpus: Vec<SteeredCpu>,
     pub reasons: Vec<ReasonRow>,
-    /// `None` where nobody tells, as below.
+    /// `None` where nobody reports it, as below.
     pub buckets: Option<usize>,
     /// Buckets that were moved since it was attached.
     pub moves: Option<u64>,

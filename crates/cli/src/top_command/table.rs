@@ -1,4 +1,4 @@
-//! Tables whose columns know how to write a row, how to order rows, and how hot a cell is: one definition for the screen and for a
+//! Tables whose columns know how to write a row, how to order rows, and how critical a cell is: one definition for the screen and for a
 //! pipe.
 
 use super::model::Heat;

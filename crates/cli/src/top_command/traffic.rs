@@ -22,7 +22,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class, in the order in which they are shown.
+    /// Every class, in the order in which they are displayed.
     pub const ALL: [Class; 6] = [
         Class::Known(layout::Class::Plain),
         Class::Known(layout::Class::Vlan),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_by_encapsulation() {
+    fn frames_are_distinguished_by_encapsulation() {
         let scenarios =
             [("vlan", layout::Class::Vlan), ("qinq", layout::Class::Qinq), ("pppoe", layout::Class::Pppoe)];
         for (scenario, class) in scenarios {

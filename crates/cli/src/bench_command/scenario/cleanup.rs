@@ -78,7 +78,7 @@ impl CleanupArguments {
     pub fn run(self) -> CommandResult {
         let was_killed = stdin().read(&mut [0])? == 0;
         if was_killed {
-            // A pipe may be closed before the locks are, which tell what is left.
+            // A pipe may be closed before the locks are, which show what is left.
             let scenario = self.scenario.unsigned_abs();
             if getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario) {
                 wait_for_end(scenario, PATIENCE);

@@ -3,7 +3,7 @@
 use bench::scenario::report::{Metric, Report};
 use format::figure;
 
-/// The greatest figure of a metric that is shown in the unit of the least.
+/// The greatest figure of a metric that is displayed in the unit of the least.
 const MOST: f64 = 10_000.0;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,8 +58,8 @@ mod tests {
     fn units_suit_the_least_and_the_greatest() {
         let of = |unit, figures: &[f64]| {
             let scale = Scale::of(unit, figures.iter().copied());
-            let shown: Vec<String> = figures.iter().map(|figure| scale.figure(*figure)).collect();
-            format!("{} {}", shown.join(" "), scale.unit)
+            let texts: Vec<String> = figures.iter().map(|figure| scale.figure(*figure)).collect();
+            format!("{} {}", texts.join(" "), scale.unit)
         };
         assert_eq!(of("bit/s", &[23.1e9]), "23.1 Gbit/s");
         assert_eq!(of("packets/s", &[437_844.0]), "438 kpps");

@@ -11,7 +11,7 @@ use bench::scenario::spread::Spread;
 use format::printable_up_to;
 use maud::{Markup, html};
 
-/// Longest text of a machine or an error that is shown.
+/// Longest text of a machine or an error that is displayed.
 const MOST: usize = 500;
 /// Longest sentence.
 const SENTENCE: usize = 2000;

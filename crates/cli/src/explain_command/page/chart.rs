@@ -68,15 +68,15 @@ impl Distribution<'_> {
 
     fn description(&self) -> String {
         let total = self.total();
-        let told = |(part, frames): &(u16, u64)| {
+        let label = |(part, frames): &(u16, u64)| {
             format!("{}: {} frames, {}", self.name(*part), thousands(*frames), share(*frames, total))
         };
         let mut lines: Vec<String> = if self.parts.len() <= LABELLED {
-            self.parts.iter().map(told).collect()
+            self.parts.iter().map(label).collect()
         } else {
             let idle = self.parts.iter().filter(|(_, frames)| *frames == 0).count();
             let first = format!("{} parts, {idle} of them without a frame; the busiest", self.parts.len());
-            std::iter::once(first).chain(self.busiest(5).iter().map(told)).collect()
+            std::iter::once(first).chain(self.busiest(5).iter().map(label)).collect()
         };
         if self.unknown > 0 {
             lines.push(format!(

@@ -16,7 +16,7 @@ pub fn refused(report: &Report) -> Markup {
     let admission = &report.admission;
     let total = report.source.frames;
     let dropped: u64 = admission.dropped.iter().map(|dropped| dropped.frames).sum();
-    let (shown, rest) = first(&admission.dropped, REFUSED);
+    let (listed, rest) = first(&admission.dropped, REFUSED);
     let columns = [
         words("encapsulation"),
         figures("frames"),
@@ -24,7 +24,7 @@ pub fn refused(report: &Report) -> Markup {
         figures("longest let in"),
         figures("longest seen"),
     ];
-    let rows = shown.iter().map(|row| {
+    let rows = listed.iter().map(|row| {
         vec![
             html! { span.stack { (printable_up_to(&row.stack, 300)) } },
             html! { (thousands(row.frames)) },
@@ -55,9 +55,9 @@ pub fn refused(report: &Report) -> Markup {
 pub fn bad(report: &Report) -> Markup {
     let bad = &report.bad;
     let reasons = by_frames(&bad.reasons);
-    let (shown, rest) = first(&reasons, REASONS);
+    let (listed, rest) = first(&reasons, REASONS);
     let columns = [words("reason"), figures("frames"), words("first seen")];
-    let rows = shown.iter().map(|(reason, frames)| {
+    let rows = listed.iter().map(|(reason, frames)| {
         let first = bad.first.get(reason.as_str());
         vec![
             html! { (printable_up_to(reason, 300)) },
@@ -87,13 +87,13 @@ pub fn bad(report: &Report) -> Markup {
 }
 
 pub fn problems(report: &Report) -> Markup {
-    let (shown, rest) = first(&report.source.problems, PROBLEMS);
+    let (listed, rest) = first(&report.source.problems, PROBLEMS);
     html! {
-        @if !shown.is_empty() {
+        @if !listed.is_empty() {
             section {
                 h2 { "Problems of the files" }
                 p.intro { "Every whole record before these is counted." }
-                ul.problems { @for problem in shown { li { bdi { (printable_up_to(problem, 600)) } } } }
+                ul.problems { @for problem in listed { li { bdi { (printable_up_to(problem, 600)) } } } }
                 @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " more" } }
             }
         }

@@ -1,4 +1,4 @@
-//! The point of the page: frames per receive queue beside frames per CPU with steering, and the flows that
+//! The point of the page: frames per receive queue next to frames per CPU with steering, and the flows that
 //! weigh most.
 
 use super::chart::{COLUMNS, Distribution, LABELLED, bars, columns, gutters};
@@ -127,7 +127,7 @@ fn busiest(distribution: &Distribution<'_>) -> Markup {
 }
 
 pub fn top_flows(report: &Report) -> Markup {
-    let (shown, rest) = first(&report.top_flows, FLOWS);
+    let (listed, rest) = first(&report.top_flows, FLOWS);
     let columns = [
         words("flow"),
         words("protocol"),
@@ -137,7 +137,7 @@ pub fn top_flows(report: &Report) -> Markup {
         figures("queue"),
         figures("CPU, steered"),
     ];
-    let rows = shown.iter().map(|row| {
+    let rows = listed.iter().map(|row| {
         vec![
             html! { span.stack { (printable_up_to(&row.flow, 160)) } },
             html! { (row.protocol) },
@@ -149,7 +149,7 @@ pub fn top_flows(report: &Report) -> Markup {
         ]
     });
     html! {
-        @if !shown.is_empty() {
+        @if !listed.is_empty() {
             section {
                 h2 { "Largest flows" }
                 p.intro { "A flow stays whole: no setting and no software splits one over queues or CPUs "

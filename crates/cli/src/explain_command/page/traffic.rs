@@ -63,10 +63,10 @@ impl Reach {
 
 pub fn stacks(report: &Report) -> Markup {
     let total = report.source.frames;
-    let (shown, rest) = first(&report.stacks, STACKS);
-    let sources = sources(shown);
+    let (listed, rest) = first(&report.stacks, STACKS);
+    let sources = sources(listed);
     html! {
-        @if !shown.is_empty() {
+        @if !listed.is_empty() {
             section {
                 h2 { "What the traffic is" }
                 p.intro { "Frames by encapsulation, outermost header first, and what the "
@@ -87,7 +87,7 @@ pub fn stacks(report: &Report) -> Markup {
                         th.figure scope="col" { "share" }
                         th.figure scope="col" { "bytes" }
                     } }
-                    tbody { @for row in shown { (stack(row, total, &sources)) } }
+                    tbody { @for row in listed { (stack(row, total, &sources)) } }
                 }
                 (left_out(rest.len(), rest.iter().map(|row| row.frames).sum(), total))
                 @if !sources.is_empty() {

@@ -91,7 +91,7 @@ fn remarks(out: &mut Output, stack: &Stack, profile: &Profile, is_verbose: bool)
     Ok(())
 }
 
-/// What the limits follow, and what is noted of them.
+/// What the limits follow, and what is recorded of them.
 fn limits(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<()> {
     if let Some(follows) = profile.text(schema::FRAME_FOLLOWS) {
         writeln!(out)?;

@@ -79,10 +79,10 @@ fn none_fits(report: &Report, advice: &mut Vec<String>) {
 }
 
 fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String>) {
-    let Some(asked) = report.asked.max_payload else { return };
+    let Some(requested) = report.asked.max_payload else { return };
     let Some(agreed) = report.larger_payload() else {
         advice.push(format!(
-            "nobody answered to PPP-Max-Payload {asked} (RFC 4638): packets of this line are no longer than {PLAIN_PAYLOAD} bytes"
+            "nobody answered to PPP-Max-Payload {requested} (RFC 4638): packets of this line are no longer than {PLAIN_PAYLOAD} bytes"
         ));
         return;
     };

@@ -17,7 +17,7 @@ use wire::Vlans;
 use wire::pppoe::TagType;
 
 /// Schema `rxlane.pppoe-discover/1`: fields are added, never renamed. Names and texts of concentrators are escaped as they
-/// are shown.
+/// are displayed.
 #[derive(Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
@@ -41,7 +41,7 @@ pub struct Query {
     /// Empty for any.
     pub service: String,
     pub ac: Option<String>,
-    /// Bytes; `null`: not asked for.
+    /// Bytes; `null`: not requested.
     pub max_payload: Option<u16>,
 }
 
@@ -50,7 +50,7 @@ pub struct Concentrator {
     ac_name: String,
     mac: String,
     services: Vec<String>,
-    /// Whether it is the one asked for, serves the service, and says nothing else.
+    /// Whether it is the requested one, serves the service, and says nothing else.
     fits: bool,
     /// Largest PPP payload that it agrees to, bytes.
     max_payload: u16,
@@ -103,10 +103,10 @@ pub struct Ignored {
 }
 
 impl Report {
-    pub fn new(asked: &DiscoverArguments, parent: &Link, vlans: Vlans, probe: &Probe) -> Report {
+    pub fn new(arguments: &DiscoverArguments, parent: &Link, vlans: Vlans, probe: &Probe) -> Report {
         let fits = |offer: &Offer| {
-            let is_the_one = asked.ac.as_ref().is_none_or(|pin| pin.is(offer));
-            is_the_one && offer.complaint.is_none() && offer.serves(asked.service.as_bytes())
+            let is_the_one = arguments.ac.as_ref().is_none_or(|pin| pin.is(offer));
+            is_the_one && offer.complaint.is_none() && offer.serves(arguments.service.as_bytes())
         };
         let ignored = probe.ignored();
         let mut report = Report {
@@ -114,11 +114,11 @@ impl Report {
             interface: parent.name.clone(),
             vlans: vlans.to_string(),
             asked: Query {
-                service: asked.service.clone(),
-                ac: asked.ac.as_ref().map(|pin| pin.to_string().trim_matches('"').to_owned()),
-                max_payload: Some(asked.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD),
+                service: arguments.service.clone(),
+                ac: arguments.ac.as_ref().map(|pin| pin.to_string().trim_matches('"').to_owned()),
+                max_payload: Some(arguments.max_payload).filter(|bytes| *bytes > PLAIN_PAYLOAD),
             },
-            seconds: asked.seconds,
+            seconds: arguments.seconds,
             sent: probe.sent(),
             concentrators: probe
                 .answers()

@@ -1,6 +1,6 @@
-//! What is shown: two samples of a machine, a sample of its traffic and what steering counts become rows.
+//! What is displayed: two samples of a machine, a sample of its traffic and what steering counts become rows.
 //!
-//! Pure: the same material gives the same rows. A number that nobody told is `None`, here and in the JSON, and never
+//! Pure: the same material gives the same rows. A number that nobody reported is `None`, here and in the JSON, and never
 //! zero. The names of the fields are those of schema `rxlane.top/1`.
 
 mod remarks;
@@ -19,7 +19,7 @@ use rows::per_second;
 use serde::Serialize;
 use stages::largest;
 
-/// Stacks that are shown.
+/// Stacks that are displayed.
 const STACKS: usize = 16;
 
 /// What there is to show from: a machine sampled twice.
@@ -53,7 +53,7 @@ pub struct Model {
     /// Between the two samples.
     pub seconds: Option<f64>,
     pub totals: Totals,
-    /// What is hot, the worst first.
+    /// What is critical or worth a look, the worst first.
     pub remarks: Vec<Remark>,
     pub queues: Vec<QueueRow>,
     pub vectors: Vec<VectorRow>,
@@ -113,7 +113,7 @@ impl Model {
         let snapshot = &material.snapshot;
         let device = device(snapshot, &material.interface);
         let own = snapshot.interface(device);
-        let asked = snapshot.interface(&material.interface).or(own);
+        let requested = snapshot.interface(&material.interface).or(own);
         let interval = snapshot.interval;
         let vectors = rows::vectors(snapshot, device);
         let queues = rows::queues(snapshot, device, &vectors);
@@ -137,7 +137,7 @@ impl Model {
             driver: own.and_then(|own| own.driver.as_ref()).map(|driver| driver.value.clone()),
             speed: own.and_then(|own| own.link.speed.as_ref()).map(|speed| *speed.get()),
             up: own.and_then(is_up),
-            mtu: asked.and_then(|asked| asked.mtu.as_ref()).map(|mtu| *mtu.get()),
+            mtu: requested.and_then(|requested| requested.mtu.as_ref()).map(|mtu| *mtu.get()),
             xdp: own.and_then(|own| own.xdp.as_ref()).map(|xdp| stages::xdp_word(*xdp.get())),
             seconds: interval.map(|interval| interval.as_secs_f64()),
             totals,
@@ -246,7 +246,7 @@ fn notes(model: &Model, material: &Material, sampling: &Sampling) -> Vec<String>
         ));
     }
     for unread in &material.snapshot.unread {
-        // A device without statistics is no news: the notes on queues tell.
+        // A device without statistics is no news: the notes on queues say so.
         if !unread.why.contains("no stats available") && !unread.why.contains("not supported") {
             notes.push(format!("{}: {}", unread.what, unread.why));
         }

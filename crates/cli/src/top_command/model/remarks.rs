@@ -18,7 +18,8 @@ pub enum Heat {
     /// Worth a look.
     Warm,
     /// Something is lost or full.
-    Hot,
+    #[serde(rename = "hot")]
+    Critical,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +29,7 @@ pub struct Remark {
     pub text: String,
 }
 
-/// What is hot, the worst first.
+/// What is critical or worth a look, the worst first.
 pub fn remarks(model: &Model) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = lost(model)
         .chain(cpus(model))
@@ -49,25 +50,26 @@ fn lost(model: &Model) -> impl Iterator<Item = (Heat, String)> {
             "queue" => "lost at the ring (queue)",
             "steer" => "lost at full backlogs (steer)",
             "deliver" => "discarded by IP (deliver)",
-            stage => return (Heat::Hot, format!("frames are lost at {stage}")),
+            stage => return (Heat::Critical, format!("frames are lost at {stage}")),
         };
-        (Heat::Hot, format!("{} frames/s are {place}", format::compact(row.drops_per_second)))
+        (Heat::Critical, format!("{} frames/s are {place}", format::compact(row.drops_per_second)))
     })
 }
 
 fn cpus(model: &Model) -> Option<(Heat, String)> {
     let mut by_softirq: Vec<f64> = model.cpus.iter().filter_map(|row| row.softirq).collect();
     by_softirq.sort_by(|one, other| other.total_cmp(one));
-    let hot: Vec<u32> = model.cpus.iter().filter(|row| row.heat == Heat::Hot).map(|row| row.cpu).collect();
+    let busy: Vec<u32> =
+        model.cpus.iter().filter(|row| row.heat == Heat::Critical).map(|row| row.cpu).collect();
     let percent = |percent: f64| share(Some(percent / 100.0));
-    let most = by_softirq.first().filter(|_| !hot.is_empty())?;
-    let others = match by_softirq.get(hot.len()) {
+    let most = by_softirq.first().filter(|_| !busy.is_empty())?;
+    let others = match by_softirq.get(busy.len()) {
         Some(next) => format!(", the others {} at most", percent(*next)),
         None => String::new(),
     };
-    let (word, spend) = if hot.len() == 1 { ("CPU", "spends") } else { ("CPUs", "spend up to") };
-    let text = format!("{word} {} {spend} {} of the time in softirq{others}", list(&hot), percent(*most));
-    Some((Heat::Hot, text))
+    let (word, spend) = if busy.len() == 1 { ("CPU", "spends") } else { ("CPUs", "spend up to") };
+    let text = format!("{word} {} {spend} {} of the time in softirq{others}", list(&busy), percent(*most));
+    Some((Heat::Critical, text))
 }
 
 fn queues(model: &Model) -> Option<(Heat, String)> {
@@ -105,7 +107,7 @@ fn squeezed(model: &Model) -> Option<(Heat, String)> {
     (!cpus.is_empty()).then_some((Heat::Warm, text))
 }
 
-/// Whether enough is known to say that nothing is hot: frames by queue and the time of CPUs.
+/// Whether enough is known to say that nothing is critical: frames by queue and the time of CPUs.
 pub fn is_known(model: &Model) -> bool {
     let has_rates = model.queues.iter().any(|row| row.frames_per_second.is_some())
         || model.totals.frames_per_second.is_some_and(|rate| rate < QUIET);

@@ -26,10 +26,10 @@ pub fn sum(rates: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     rates.try_fold(0.0, |sum, rate| Some(sum + rate?))
 }
 
-/// Warm from one figure on, hot from another.
-fn heat(value: Option<f64>, warm: f64, hot: f64) -> Heat {
+/// Warm from one figure on, critical from another.
+fn heat(value: Option<f64>, warm: f64, critical: f64) -> Heat {
     match value {
-        Some(value) if value >= hot => Heat::Hot,
+        Some(value) if value >= critical => Heat::Critical,
         Some(value) if value >= warm => Heat::Warm,
         _ => Heat::Calm,
     }

@@ -71,7 +71,7 @@ impl Counts {
             drops_per_second: self.drops_per_second,
             drops: self.drops,
             text: self.text.join("; "),
-            heat: if is_lossy { Heat::Hot } else { Heat::Calm },
+            heat: if is_lossy { Heat::Critical } else { Heat::Calm },
         }
     }
 

@@ -28,7 +28,7 @@ fn rates_are_those_between_the_samples() {
     let rates: Vec<f64> = model.queues.iter().filter_map(|row| row.frames_per_second).collect();
     assert_eq!(rates, [61_840.0, 412.0, 388.0, 402.0]);
     let first = &model.queues[0];
-    assert_eq!((first.vector.as_deref(), first.cpu, first.heat), (Some("126"), Some(0), Heat::Hot));
+    assert_eq!((first.vector.as_deref(), first.cpu, first.heat), (Some("126"), Some(0), Heat::Critical));
     assert!(near(first.share, 61_840.0 / 63_042.0) && near(first.bytes_per_second, 52_400_000.0));
     assert_eq!(first.rps.as_deref(), Some([].as_slice()));
     assert_eq!(model.queues[1].heat, Heat::Calm);
@@ -36,7 +36,7 @@ fn rates_are_those_between_the_samples() {
     // Two busy vectors on CPU 2, and one each on the others.
     let heats: Vec<Heat> = model.vectors.iter().map(|row| row.heat).collect();
     assert_eq!(heats, [Heat::Calm, Heat::Calm, Heat::Calm, Heat::Warm, Heat::Warm]);
-    assert_eq!((model.cpus[0].heat, model.cpus[0].steered_per_second), (Heat::Hot, None));
+    assert_eq!((model.cpus[0].heat, model.cpus[0].steered_per_second), (Heat::Critical, None));
     // Two names of one loss are not added up.
     let queue = stage(&model, "queue");
     assert!(near(queue.drops_per_second, 212.0) && queue.drops == Some(42_089), "{queue:?}");
@@ -83,9 +83,9 @@ fn counters_that_fell_are_unknown() {
 
 #[test]
 fn a_counter_that_vanished_is_unknown_and_not_zero() {
-    let gone: String =
+    let reduced: String =
         IGB[2].lines().filter(|line| !line.contains("rx_queue_1_")).map(|line| format!("{line}\n")).collect();
-    let model = Model::new(&material(&[IGB[0], IGB[1], &gone], "wan0"), &Sampling::Off);
+    let model = Model::new(&material(&[IGB[0], IGB[1], &reduced], "wan0"), &Sampling::Off);
     assert_eq!(model.queues[1].frames_per_second, None);
     assert!(model.queues[0].frames_per_second.is_some());
     assert_eq!(model.queues[0].share, None, "the share of a sum that is not known");

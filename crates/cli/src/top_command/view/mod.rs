@@ -17,7 +17,7 @@ pub use theme::Theme;
 
 /// The smallest screen that everything fits.
 pub const LEAST: (u16, u16) = (80, 24);
-/// Lines above the view: machine, rates, what is hot, tabs.
+/// Lines above the view: machine, rates, the worst remark, tabs.
 const ABOVE: u16 = 4;
 /// Lines below it: a note, keys.
 const BELOW: u16 = 2;
@@ -200,7 +200,7 @@ fn totals(model: &Model) -> String {
     )
 }
 
-/// The worst of what is hot.
+/// The worst remark.
 fn remark(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
     let Some(worst) = model.remarks.first() else {
         let text = if is_known(model) { " no bottleneck" } else { " no bottleneck known" };
@@ -216,8 +216,8 @@ fn remark(model: &Model, theme: &Theme, width: usize) -> Line<'static> {
 
 fn tabs(screen: &Screen<'_>) -> Line<'static> {
     let tab = |(number, view): (usize, View)| {
-        let is_shown = view == screen.app.view && !screen.app.has_help;
-        let style = if is_shown { screen.theme.chosen_tab() } else { screen.theme.tab() };
+        let is_chosen = view == screen.app.view && !screen.app.has_help;
+        let style = if is_chosen { screen.theme.chosen_tab() } else { screen.theme.tab() };
         [Span::styled(format!(" {number} {} ", view.title()), style), Span::raw(" ")]
     };
     Line::from((1..).zip(View::ALL).flat_map(tab).collect::<Vec<_>>())

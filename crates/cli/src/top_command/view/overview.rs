@@ -1,4 +1,4 @@
-//! The first view: queues beside CPUs, stages beside traffic classes.
+//! The first view: queues next to CPUs, stages next to traffic classes.
 
 use super::{Page, Screen};
 use crate::top_command::columns::{CLASSES, CPUS, QUEUES, STAGES};
@@ -46,13 +46,13 @@ pub fn lines(screen: &Screen<'_>, model: &Model, width: usize, height: usize) ->
     lines
 }
 
-/// What else is hot than the first line says, where there is room.
+/// Remarks other than that of the first line, where there is room.
 fn remarks(screen: &Screen<'_>, model: &Model, most: usize) -> Vec<Line<'static>> {
     let others = model.remarks.iter().skip(1).take(most);
     others.map(|remark| Line::styled(format!(" ! {}", remark.text), screen.theme.heat(remark.heat))).collect()
 }
 
-/// A table in half the width. Where not all rows fit, the busiest are shown, as the last line says.
+/// A table in half the width. Where not all rows fit, the busiest are listed, as the last line says.
 fn half<R: Clone>(
     screen: &Screen<'_>,
     rows: &[R],
@@ -68,10 +68,10 @@ fn half<R: Clone>(
         return page.lines;
     }
     let by_rate = Order { column: busiest, is_descending: true };
-    let shown = most.saturating_sub(1);
-    let kept: Vec<R> = ordered(rows, columns, by_rate).into_iter().take(shown).cloned().collect();
-    page.table(&kept, columns, by_number, 0, shown);
-    page.text(format!("the busiest {shown} of {}", rows.len()));
+    let count = most.saturating_sub(1);
+    let kept: Vec<R> = ordered(rows, columns, by_rate).into_iter().take(count).cloned().collect();
+    page.table(&kept, columns, by_number, 0, count);
+    page.text(format!("the busiest {count} of {}", rows.len()));
     page.lines
 }
 
@@ -80,8 +80,9 @@ fn stages(screen: &Screen<'_>, model: &Model, width: usize, most: usize) -> Vec<
     // A narrow half has no room for where a number comes from, nor a short one for stages that have none.
     let is_wide = width >= WIDE;
     let columns = if is_wide { STAGES } else { STAGES.split_last().map_or(STAGES, |(_, rest)| rest) };
-    let is_shown = |row: &&StageRow| most > LOWER || row.frames_per_second.or(row.drops_per_second).is_some();
-    let rows: Vec<StageRow> = model.stages.iter().filter(is_shown).cloned().collect();
+    let is_listed =
+        |row: &&StageRow| most > LOWER || row.frames_per_second.or(row.drops_per_second).is_some();
+    let rows: Vec<StageRow> = model.stages.iter().filter(is_listed).cloned().collect();
     page.table(&rows, columns, None, 0, most - 1);
     page.lines
 }

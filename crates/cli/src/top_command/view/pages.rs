@@ -112,7 +112,7 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
         }
         Some(mode) => mode,
     };
-    // Title, headings, an empty line, title, headings. All reasons are shown; of the CPUs those that have room, at least
+    // Title, headings, an empty line, title, headings. All reasons are listed; of the CPUs those that have room, at least
     // one, and the others by scrolling.
     let most = height.saturating_sub(5 + steering.reasons.len()).max(1);
     let from = screen.app.scroll.min(steering.cpus.len().saturating_sub(most));

@@ -46,16 +46,16 @@ fn app(keys: &str) -> App {
 }
 
 /// Compares with the text kept under `name`.
-fn check(name: &str, shown: &str) {
+fn check(name: &str, rendered: &str) {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("src/top_command/screens").join(format!("{name}.txt"));
     if std::env::var_os("RXLANE_WRITE_SCREENS").is_some() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        std::fs::write(&path, shown).expect("written");
+        std::fs::write(&path, rendered).expect("written");
         return;
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(kept == shown, "{name} is now\n{shown}\nand was\n{kept}");
+    assert!(kept == rendered, "{name} is now\n{rendered}\nand was\n{kept}");
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn the_overview_fits_every_size() {
     let refused = Sampling::Refused("a sample takes CAP_NET_RAW (sudo rxlane top veth0)".to_owned());
     let veth = Model::new(&material(&VETH, "veth0"), &refused);
     for size in SIZES {
-        let shown = drawn(Some(&igb), &app(""), &sample, COLOUR, size);
-        check(&format!("igb-overview-{}x{}", size.0, size.1), &text(&shown));
-        let shown = drawn(Some(&veth), &app(""), &refused, COLOUR, size);
-        check(&format!("veth-overview-{}x{}", size.0, size.1), &text(&shown));
+        let buffer = drawn(Some(&igb), &app(""), &sample, COLOUR, size);
+        check(&format!("igb-overview-{}x{}", size.0, size.1), &text(&buffer));
+        let buffer = drawn(Some(&veth), &app(""), &refused, COLOUR, size);
+        check(&format!("veth-overview-{}x{}", size.0, size.1), &text(&buffer));
     }
 }
 
@@ -77,8 +77,8 @@ fn every_view_fits_the_smallest_screen() {
     let sample = sampling("mixed", 900);
     let model = Model::new(&steered(), &sample);
     for (number, view) in (1..).zip(View::ALL) {
-        let shown = drawn(Some(&model), &app(&number.to_string()), &sample, COLOUR, LEAST);
-        check(&format!("steered-{}-80x24", view.title().to_lowercase()), &text(&shown));
+        let buffer = drawn(Some(&model), &app(&number.to_string()), &sample, COLOUR, LEAST);
+        check(&format!("steered-{}-80x24", view.title().to_lowercase()), &text(&buffer));
     }
     check("help-80x24", &text(&drawn(Some(&model), &app("?"), &sample, COLOUR, LEAST)));
     let off = Model::new(&material(&IGB, "wan0"), &Sampling::Off);
@@ -91,8 +91,8 @@ fn the_title_leaves_out_what_does_not_fit() {
     model.interface = "enp129s0f0np0".to_owned();
     model.device = model.interface.clone();
     let title = |columns: u16| {
-        let shown = drawn(Some(&model), &app(""), &Sampling::Off, COLOUR, (columns, 24));
-        text(&shown).lines().next().expect("a title").to_owned()
+        let buffer = drawn(Some(&model), &app(""), &Sampling::Off, COLOUR, (columns, 24));
+        text(&buffer).lines().next().expect("a title").to_owned()
     };
     assert!(title(100).contains("  MTU 1508 "), "{}", title(100));
     assert!(!title(80).contains("MTU") && title(80).ends_with("  every 1 s"), "{}", title(80));
@@ -103,8 +103,8 @@ fn wide_screens_show_more_columns() {
     let sample = sampling("mixed", 900);
     let model = Model::new(&steered(), &sample);
     for (key, name) in [("2", "queues"), ("3", "vectors"), ("4", "cpus"), ("5", "stages")] {
-        let shown = drawn(Some(&model), &app(key), &sample, COLOUR, (200, 60));
-        check(&format!("igb-{name}-200x60"), &text(&shown));
+        let buffer = drawn(Some(&model), &app(key), &sample, COLOUR, (200, 60));
+        check(&format!("igb-{name}-200x60"), &text(&buffer));
     }
 }
 
@@ -117,15 +117,15 @@ fn style(buffer: &Buffer, line: &str, word: &str) -> ratatui_core::style::Style 
 }
 
 #[test]
-fn what_is_hot_is_red_and_the_rest_is_not() {
+fn what_is_critical_is_red_and_the_rest_is_not() {
     let sample = sampling("access", 500);
     let model = Model::new(&material(&IGB, "wan0"), &sample);
-    let shown = drawn(Some(&model), &app("2"), &sample, COLOUR, LEAST);
-    let hot = style(&shown, "61.8k ", "61.8k");
-    assert_eq!(hot.fg, Some(Color::Red));
-    assert!(hot.add_modifier.contains(Modifier::BOLD));
-    assert_eq!(style(&shown, " 412 ", "412").fg, Some(Color::Reset));
-    assert_eq!(style(&shown, "! 212 frames/s are lost", "212").fg, Some(Color::Red));
+    let buffer = drawn(Some(&model), &app("2"), &sample, COLOUR, LEAST);
+    let critical = style(&buffer, "61.8k ", "61.8k");
+    assert_eq!(critical.fg, Some(Color::Red));
+    assert!(critical.add_modifier.contains(Modifier::BOLD));
+    assert_eq!(style(&buffer, " 412 ", "412").fg, Some(Color::Reset));
+    assert_eq!(style(&buffer, "! 212 frames/s are lost", "212").fg, Some(Color::Red));
     let stages = drawn(Some(&model), &app("5"), &sample, COLOUR, LEAST);
     assert_eq!(style(&stages, "ring 256", "queue").fg, Some(Color::Reset));
     assert_eq!(style(&stages, "ring 256", "212").fg, Some(Color::Red));
@@ -136,24 +136,24 @@ fn without_colours_there_is_none_and_heat_shows_all_the_same() {
     let sample = sampling("access", 500);
     let model = Model::new(&material(&IGB, "wan0"), &sample);
     for key in ["1", "2", "3", "4", "5", "6", "7", "?"] {
-        let shown = drawn(Some(&model), &app(key), &sample, Theme { has_colour: false }, LEAST);
+        let buffer = drawn(Some(&model), &app(key), &sample, Theme { has_colour: false }, LEAST);
         assert!(
-            shown.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset),
+            buffer.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset),
             "{key}"
         );
     }
-    let shown = drawn(Some(&model), &app("2"), &sample, Theme { has_colour: false }, LEAST);
-    assert!(style(&shown, "61.8k ", "61.8k").add_modifier.contains(Modifier::REVERSED));
+    let buffer = drawn(Some(&model), &app("2"), &sample, Theme { has_colour: false }, LEAST);
+    assert!(style(&buffer, "61.8k ", "61.8k").add_modifier.contains(Modifier::REVERSED));
 }
 
 #[test]
 fn a_screen_too_small_says_so_in_every_size() {
     for size in [(79, 24), (80, 23), (30, 5), (7, 3), (1, 1)] {
-        let shown = text(&drawn(None, &app(""), &Sampling::Off, COLOUR, size));
+        let rendered = text(&drawn(None, &app(""), &Sampling::Off, COLOUR, size));
         if size.0 >= 30 {
             assert!(
-                shown.replace('\n', " ").contains(&format!("these are {} and {}", size.0, size.1)),
-                "{shown}"
+                rendered.replace('\n', " ").contains(&format!("these are {} and {}", size.0, size.1)),
+                "{rendered}"
             );
         }
     }
@@ -161,9 +161,10 @@ fn a_screen_too_small_says_so_in_every_size() {
 
 #[test]
 fn before_the_first_rates_the_screen_says_so() {
-    let shown = text(&drawn(None, &app(""), &Sampling::Pending, COLOUR, LEAST));
+    let rendered = text(&drawn(None, &app(""), &Sampling::Pending, COLOUR, LEAST));
     assert!(
-        shown.contains("rxlane top  wan0") && shown.contains("The first rates come with the second sample.")
+        rendered.contains("rxlane top  wan0")
+            && rendered.contains("The first rates come with the second sample.")
     );
 }
 
@@ -171,8 +172,8 @@ fn before_the_first_rates_the_screen_says_so() {
 fn rows_are_ordered_by_the_chosen_column() {
     let model = Model::new(&steered(), &Sampling::Off);
     let column = |keys: &str| -> Vec<String> {
-        let shown = text(&drawn(Some(&model), &app(keys), &Sampling::Off, COLOUR, LEAST));
-        let rows = shown.lines().skip_while(|line| !line.contains("frames/s   share")).skip(1);
+        let rendered = text(&drawn(Some(&model), &app(keys), &Sampling::Off, COLOUR, LEAST));
+        let rows = rendered.lines().skip_while(|line| !line.contains("frames/s   share")).skip(1);
         rows.take(4).filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
     };
     assert_eq!(column("2"), ["0", "1", "2", "3"]);
@@ -188,12 +189,12 @@ fn scrolling_ends_at_the_last_row() {
     model.queues =
         (0..64).map(|queue| crate::top_command::model::QueueRow { queue, ..row.clone() }).collect();
     let mut scrolled = app("2");
-    let shown = |app: &App| text(&drawn(Some(&model), app, &Sampling::Off, COLOUR, LEAST));
-    assert!(shown(&scrolled).contains("Receive queues of wan0  1-13 of 64"), "{}", shown(&scrolled));
+    let rendered = |app: &App| text(&drawn(Some(&model), app, &Sampling::Off, COLOUR, LEAST));
+    assert!(rendered(&scrolled).contains("Receive queues of wan0  1-13 of 64"), "{}", rendered(&scrolled));
     scrolled.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
-    assert!(shown(&scrolled).contains("52-64 of 64"), "{}", shown(&scrolled));
-    assert!(shown(&scrolled).contains("\n   63 "), "{}", shown(&scrolled));
-    assert!(shown(&app("1")).contains("the busiest 6 of 64"), "{}", shown(&app("1")));
+    assert!(rendered(&scrolled).contains("52-64 of 64"), "{}", rendered(&scrolled));
+    assert!(rendered(&scrolled).contains("\n   63 "), "{}", rendered(&scrolled));
+    assert!(rendered(&app("1")).contains("the busiest 6 of 64"), "{}", rendered(&app("1")));
 }
 
 #[test]
@@ -210,11 +211,16 @@ fn every_reason_is_on_the_smallest_screen_and_every_cpu_within_reach() {
     let mut app = app("7");
     let mut cpus = std::collections::BTreeSet::new();
     for _ in 0..16 {
-        let shown = text(&drawn(Some(&model), &app, &sample, COLOUR, LEAST));
+        let rendered = text(&drawn(Some(&model), &app, &sample, COLOUR, LEAST));
         for reason in Reason::ALL {
-            assert!(shown.lines().any(|line| line.ends_with(&format!(" {}", reason.name()))), "{shown}");
+            assert!(
+                rendered.lines().any(|line| line.ends_with(&format!(" {}", reason.name()))),
+                "{rendered}"
+            );
         }
-        cpus.extend((0..16).filter(|cpu| shown.lines().any(|line| line.starts_with(&format!("{cpu:>4} ")))));
+        cpus.extend(
+            (0..16).filter(|cpu| rendered.lines().any(|line| line.starts_with(&format!("{cpu:>4} ")))),
+        );
         app.key(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
     }
     assert_eq!(cpus.len(), 16, "{cpus:?}");

@@ -7,7 +7,7 @@ use ratatui_core::text::{Line, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Whether colours are wanted (`NO_COLOR`).
+    /// Whether colours are requested (`NO_COLOR`).
     pub has_colour: bool,
 }
 
@@ -16,13 +16,13 @@ impl Theme {
         if self.has_colour { style.fg(colour) } else { style }
     }
 
-    /// Something hot, or not.
+    /// Something critical, or not.
     pub fn heat(self, heat: Heat) -> Style {
         match heat {
             Heat::Calm => Style::new(),
             Heat::Warm => self.coloured(Style::new().add_modifier(Modifier::BOLD), Color::Yellow),
-            Heat::Hot if self.has_colour => Style::new().add_modifier(Modifier::BOLD).fg(Color::Red),
-            Heat::Hot => Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED),
+            Heat::Critical if self.has_colour => Style::new().add_modifier(Modifier::BOLD).fg(Color::Red),
+            Heat::Critical => Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED),
         }
     }
 
@@ -42,7 +42,7 @@ impl Theme {
         self.coloured(Style::new().add_modifier(Modifier::BOLD), Color::Cyan)
     }
 
-    /// The tab of the view that is shown.
+    /// The tab of the view that is displayed.
     pub fn chosen_tab(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
