@@ -64,7 +64,7 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
     assert!(said.contains("is a directory; name a file in it"), "{said}");
     let said = message(&["--script", "-o", text(&folder.path().join("no/bundle.txt"))], 2);
     assert!(said.contains("cannot write"), "{said}");
-    // Nothing of the attempts is left beside it.
+    // Nothing of the attempts is left next to it.
     assert_eq!(fs::read_dir(folder.path())?.count(), 1);
     Ok(())
 }

@@ -273,7 +273,7 @@ fn a_line_that_is_none_is_refused_alike_by_every_command() {
 }
 
 #[test]
-fn former_names_of_options_are_taken_and_not_shown() {
+fn former_names_of_options_are_taken_and_not_listed() {
     let directory = TempDir::new().unwrap();
     let state = directory.path().to_str().unwrap();
     // No such interface, which is found after the arguments are read.

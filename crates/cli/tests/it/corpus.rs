@@ -1,5 +1,5 @@
 //! Captures against an independent dissector: `rxlane explain --json` counts the same frames, stacks,
-//! tags, PPPoE codes and protocols, flows, fragments and extension headers as tshark's summary beside each
+//! tags, PPPoE codes and protocols, flows, fragments and extension headers as tshark's summary next to each
 //! capture, or the difference is in [`EXPLAINED`], which names the frame and says who is right.
 //!
 //! The captures are the project's own and those below the folder that `RXLANE_CAPTURES` names (see crate `testkit`).
@@ -96,7 +96,7 @@ fn captures_count_the_same_as_an_independent_dissector() {
             }
         }
     }
-    assert!(!compared.is_empty(), "no capture has a summary beside it");
+    assert!(!compared.is_empty(), "no capture has a summary next to it");
     assert!(unexplained.is_empty(), "of {} captures:\n{}", compared.len(), unexplained.join("\n"));
     let stale: Vec<_> = open.iter().filter(|known| compared.iter().any(|file| file == known.file)).collect();
     assert!(

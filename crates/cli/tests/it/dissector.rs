@@ -1,4 +1,4 @@
-//! What `rxlane explain --json` says of a capture beside what an independent dissector does (`NAME.expected.json`), in
+//! What `rxlane explain --json` says of a capture compared with what an independent dissector does (`NAME.expected.json`), in
 //! the words of the former.
 
 use crate::run::{self, Ended};

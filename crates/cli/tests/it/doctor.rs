@@ -7,7 +7,7 @@ use std::process::Output;
 use tempfile::TempDir;
 
 /// One queue of two takes all; the figures are of pcengines/apu2-documentation issue 190.
-const HOT: &str = "$ ethtool -S enp1s0 | grep rx_queue\n     rx_queue_0_packets: 16630368449\n     rx_queue_0_drops: 0\n     \
+const ONE_QUEUE: &str = "$ ethtool -S enp1s0 | grep rx_queue\n     rx_queue_0_packets: 16630368449\n     rx_queue_0_drops: 0\n     \
                    rx_queue_1_packets: 0\n     rx_queue_1_drops: 0\n";
 /// Four queues with few flows; the figures are of netdata issue 17015.
 const UNEVEN: &str = "NIC statistics:\n     rx_queue_0_packets: 77805\n     rx_queue_1_packets: 341999\n     \
@@ -30,8 +30,8 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn a_limited_path_is_exit_1_with_evidence() {
     let directory = TempDir::new().unwrap();
-    let hot = written(&directory, "paste.txt", HOT);
-    let output = doctor(&hot, &[]);
+    let input = written(&directory, "paste.txt", ONE_QUEUE);
+    let output = doctor(&input, &[]);
     let text = stdout(&output);
     output.ends(1);
     assert!(text.starts_with("Bottleneck: queue (the receive queues) of enp1s0: "), "{text}");
@@ -41,7 +41,7 @@ fn a_limited_path_is_exit_1_with_evidence() {
 }
 
 #[test]
-fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
+fn what_a_text_does_not_say_is_unknown_and_exit_0() {
     let directory = TempDir::new().unwrap();
     let output = doctor(&written(&directory, "paste.txt", UNEVEN), &["--verbose"]);
     output.ends(0);
@@ -52,7 +52,7 @@ fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
 #[test]
 fn json_has_the_fields_that_scripts_rely_on() {
     let directory = TempDir::new().unwrap();
-    let report = doctor(&written(&directory, "paste.txt", HOT), &["--json"]).json();
+    let report = doctor(&written(&directory, "paste.txt", ONE_QUEUE), &["--json"]).json();
     report.has(json!({"schema": "rxlane.doctor/1", "verdict": "limited"}));
     report["interfaces"][0].has(json!({"name": "enp1s0"}));
     report["interfaces"][0]["queues"][0].has(json!({"packets": 16_630_368_449_u64}));
@@ -67,11 +67,11 @@ fn json_has_the_fields_that_scripts_rely_on() {
     // Standard input and several files are read.
     rxlane()
         .args(["doctor", "--from", "-"])
-        .write_stdin(HOT)
+        .write_stdin(ONE_QUEUE)
         .output()
         .ends(1)
         .says("(standard input, line 2)");
-    let after = written(&directory, "after.txt", HOT.replace("16630368449", "16630970000"));
+    let after = written(&directory, "after.txt", ONE_QUEUE.replace("16630368449", "16630970000"));
     let both = rxlane().args(["doctor", "--from"]).args([directory.path().join("paste.txt"), after]).output();
     both.says("601,551 frames between the samples");
 }
@@ -79,20 +79,20 @@ fn json_has_the_fields_that_scripts_rely_on() {
 #[test]
 fn the_page_stands_alone_and_escapes_what_it_quotes() {
     let directory = TempDir::new().unwrap();
-    let hostile = HOT.replace("| grep rx_queue", "| grep '<script>alert(1)</script>'");
+    let hostile = ONE_QUEUE.replace("| grep rx_queue", "| grep '<script>alert(1)</script>'");
     let output = doctor(&written(&directory, "paste.txt", hostile), &["--html", "-"]);
     let page = stdout(&output);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("one-queue-hot"), "{page}");
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
     assert!(!page.contains("http://") && !page.contains("https://"), "{page}");
     let file = directory.path().join("page.html");
-    let output = doctor(&written(&directory, "paste.txt", HOT), &["--html", file.to_str().unwrap()]);
+    let output = doctor(&written(&directory, "paste.txt", ONE_QUEUE), &["--html", file.to_str().unwrap()]);
     assert!(stdout(&output).contains("The page is in "));
     assert!(std::fs::read_to_string(file).unwrap().contains("one-queue-hot"));
     // It does not overwrite what is read.
     let paste = directory.path().join("paste.txt");
     doctor(&paste, &["--html", paste.to_str().unwrap()]).ends(2);
-    assert_eq!(std::fs::read_to_string(paste).unwrap(), HOT);
+    assert_eq!(std::fs::read_to_string(paste).unwrap(), ONE_QUEUE);
 }
 
 #[test]
@@ -119,19 +119,19 @@ fn every_finding_is_explained() {
 fn wrong_usage_is_exit_2_and_says_what_to_do() {
     let directory = TempDir::new().unwrap();
     let prose = written(&directory, "prose.txt", "My router is slow. What should I do?\n");
-    let hot = written(&directory, "hot.txt", HOT);
-    let (prose, hot) = (prose.to_str().unwrap(), hot.to_str().unwrap());
+    let input = written(&directory, "input.txt", ONE_QUEUE);
+    let (prose, input) = (prose.to_str().unwrap(), input.to_str().unwrap());
     let cases: [(&[&str], &str); 11] = [
         (&["--from", prose], "is the output of a tool that rxlane knows"),
         (&["--from", "/nonexistent/paste"], "/nonexistent/paste"),
-        (&["eth9", "--from", hot], "it names enp1s0"),
+        (&["eth9", "--from", input], "it names enp1s0"),
         (&["--explain", "queue-hot"], "did you mean one-queue-hot?"),
-        (&["--from", hot, "--apply"], "cannot be used with"),
-        (&["--from", hot, "--persist"], "add --dry-run"),
+        (&["--from", input, "--apply"], "cannot be used with"),
+        (&["--from", input, "--persist"], "add --dry-run"),
         (&["--persist"], "it goes with --apply"),
         (&["--dry-run"], "--dry-run goes with --apply"),
         (&["--sample"], "<INTERFACE>"),
-        (&["--from", hot, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
+        (&["--from", input, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
         (&["--seconds", "0"], "'0' for '--seconds <N>': 0.1 to 3600 seconds are possible"),
     ];
     for (arguments, words) in cases {
@@ -145,7 +145,7 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
 #[test]
 fn bytes_that_are_no_text_do_no_harm() {
     let directory = TempDir::new().unwrap();
-    let mut bytes = HOT.as_bytes().to_vec();
+    let mut bytes = ONE_QUEUE.as_bytes().to_vec();
     bytes.extend([0, 0xff, 0xfe, 0x1b, b'[', b'3', b'1', b'm', 0x80]);
     bytes.extend(std::iter::repeat_n(b'x', 200_000));
     bytes.extend(b"\n$ ethtool -g enp1s0\nRing parameters for \x1b[31menp1s0:\n");

@@ -165,7 +165,7 @@ fn a_page_never_takes_the_place_of_an_input_nor_of_an_older_page_halfway() {
 }
 
 #[test]
-fn a_frame_of_very_many_tags_is_shown_shortened() {
+fn a_frame_of_very_many_tags_is_shortened() {
     let directory = TempDir::new().unwrap();
     let mut frame = vec![2; 12];
     (0..20_000).for_each(|_| frame.extend([0x81, 0, 0, 7]));

@@ -42,10 +42,10 @@ fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 /// What a reader sees: the text without tags and style.
 fn text(html: &str) -> String {
     let body = html.split_once("<body>").map_or("", |(_, body)| body);
-    let shown: String =
+    let visible: String =
         body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
     let characters = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
-    characters.iter().fold(shown, |text, (entity, character)| text.replace(entity, character))
+    characters.iter().fold(visible, |text, (entity, character)| text.replace(entity, character))
 }
 
 /// The charts.
@@ -97,7 +97,7 @@ fn every_page_is_well_formed_and_its_drawings_have_words() {
         let levels: Vec<u8> = levels.collect();
         assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{name}");
         assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{name}: {levels:?}");
-        // A drawing has words or stands beside them.
+        // A drawing has words or stands next to them.
         for drawing in drawings(&page) {
             let described = ["role=\"img\"", "<title", "<desc"].iter().all(|part| drawing.contains(part));
             assert!(described || drawing.contains("aria-hidden=\"true\""), "{name}: {drawing}");
@@ -129,25 +129,25 @@ fn nothing_is_loaded_and_nothing_runs() {
 }
 
 #[test]
-fn hostile_strings_are_shown_and_do_nothing() {
+fn hostile_strings_are_displayed_and_do_nothing() {
     let page = render(&reports::hostile());
     assert!(page.contains("&lt;script&gt;alert("));
     for raw in ["<script", "<img", "onerror=a>", "\u{202e}", "\u{7}"] {
         assert!(!page.contains(raw), "{raw:?}");
     }
-    let shown = text(&page);
+    let visible = text(&page);
     assert!(
-        shown.contains("<script>alert('1')</script><img src=http://e.vil/x onerror=a>&\"\\u{202e}\\u{7}")
+        visible.contains("<script>alert('1')</script><img src=http://e.vil/x onerror=a>&\"\\u{202e}\\u{7}")
     );
     // In the command to copy, a shell takes each name as one word, and nothing in it is hidden.
-    assert!(shown.contains(r"\342\200\256\007' --queues 4 --cpus 4 --json"), "{shown}");
+    assert!(visible.contains(r"\342\200\256\007' --queues 4 --cpus 4 --json"), "{visible}");
 }
 
 #[test]
 fn a_crowded_capture_gives_a_page_of_bounded_size_that_says_what_it_left_out() {
     let page = render(&reports::crowded());
     assert!(page.len() < 300_000, "{}", page.len());
-    let shown = text(&page);
+    let visible = text(&page);
     for left_out in [
         "and 4,976 more with ", // stacks
         "and 4,980 more with ", // tags
@@ -155,13 +155,13 @@ fn a_crowded_capture_gives_a_page_of_bounded_size_that_says_what_it_left_out() {
         "and 4,950 more",       // flows
         "drawn: the 256 busiest of 4,096 queues",
     ] {
-        assert!(shown.contains(left_out), "{left_out}");
+        assert!(visible.contains(left_out), "{left_out}");
     }
-    // What is left out and what is shown are all frames there are.
+    // What is left out and what is visible are all frames there are.
     let report = reports::crowded();
     let rest: u64 = report.stacks.iter().skip(24).map(|row| row.frames).sum();
     let rest = rest.to_string();
-    let digits: String = shown
+    let digits: String = visible
         .split_once("and 4,976 more with ")
         .and_then(|(_, after)| after.split_once('\u{a0}'))
         .map(|(number, _)| number.chars().filter(char::is_ascii_digit).collect())
@@ -172,9 +172,12 @@ fn a_crowded_capture_gives_a_page_of_bounded_size_that_says_what_it_left_out() {
 #[test]
 fn sections_without_content_are_left_out() {
     let page = render(&reports::empty());
-    let shown = text(&page);
-    assert!(!page.contains("<svg") && shown.contains("How this was computed"), "{shown}");
-    assert!(!shown.contains("Where the frames land") && !shown.contains("What the traffic is"), "{shown}");
+    let visible = text(&page);
+    assert!(!page.contains("<svg") && visible.contains("How this was computed"), "{visible}");
+    assert!(
+        !visible.contains("Where the frames land") && !visible.contains("What the traffic is"),
+        "{visible}"
+    );
     let usual = render(&reports::usual());
     for heading in [
         "VLAN tags",
@@ -207,9 +210,9 @@ fn both_charts_share_one_scale() {
     let [even, excess] = bars("cpus-title");
     assert!(near(even[0] + excess[0], percent(25_802.0)), "{even:?} {excess:?}");
     assert!(near(even[3], percent(24_477.0)), "{even:?}");
-    let shown = text(&page);
+    let visible = text(&page);
     for figure in ["3.74", "1.14", "1.03", "4.00", "93,512", "93.5\u{a0}%", "mean 25,000"] {
-        assert!(shown.contains(figure), "{figure}");
+        assert!(visible.contains(figure), "{figure}");
     }
     // A source stands once and is cited where it decides.
     assert_eq!(values(&page, "id").iter().filter(|id| id.starts_with("source-")).count(), 3);
@@ -224,8 +227,8 @@ fn frames_on_an_unknown_queue_have_a_bar_of_their_own_and_many_queues_are_column
     assert_eq!(bars(&page, "unknown"), [100.0]);
     // The mean is that of the frames whose queue is known.
     assert_eq!(bars(&page, "even")[0], 5.488);
-    let shown = text(&page);
-    assert!(shown.contains("82,000") && shown.contains("queue not known to the profile"));
+    let visible = text(&page);
+    assert!(visible.contains("82,000") && visible.contains("queue not known to the profile"));
     assert!(lengths(&page, "cpus-title", "unknown", "width").is_empty());
     // Where no queue is known, none looks idle.
     let mut report = reports::unknown();
@@ -291,13 +294,13 @@ fn the_command_writes_the_page() {
         assert!(!page.contains("<script"));
         text(&page)
     };
-    let shown = page(name);
+    let visible = page(name);
     for part in [name, "eth/pppoe/ipv4/tcp", "the parser stops at the PPPoE header"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(visible.contains(part), "{part}: {visible}");
     }
     // Standard input keeps its name and its argument.
-    let shown = page("-");
+    let visible = page("-");
     for part in ["Standard input", "rxlane explain - --nic i210 --queues 4 --cpus 4 --json"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(visible.contains(part), "{part}: {visible}");
     }
 }

@@ -121,7 +121,7 @@ fn what_is_left_under_a_stack_depends_on_device_and_kernel() {
     assert!(text.contains("the driver's own check takes it away"), "{text}");
 }
 
-/// Without a name: the table of the field report, and today's kernel beside it.
+/// Without a name: the table of the field report, and today's kernel next to it.
 #[test]
 fn kinds_of_devices_are_compared_over_kernels() {
     let text = nics("--stack ad:100,q:200");
@@ -252,7 +252,7 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_profile_of_ones_own_is_checked_and_shown() {
+fn a_profile_of_ones_own_is_checked_and_displayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     let good = "schema = 1\nname = \"mine\"\ntitle = \"Mine\"\nvendor = \"Me\"\naliases = []\npci = []\n\

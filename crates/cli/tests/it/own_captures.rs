@@ -22,7 +22,7 @@ struct Exchange {
     tags: &'static [&'static str],
     /// How often a session begins and ends.
     times: u64,
-    /// How many can be told apart: a provider that was started anew counts from one again.
+    /// How many can be distinguished: a provider that was started anew counts from one again.
     sessions: u64,
     /// Stacks behind the tags, at least one frame each.
     stacks: &'static [&'static [&'static str]],

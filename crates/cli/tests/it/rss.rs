@@ -108,7 +108,7 @@ fn a_printed_table_brings_its_key_and_is_read_again() {
     rxlane("table parse --queues 63").write_stdin(printed).output().says("16-62  no entry names them");
 }
 
-/// The same flow lands on the same queue whether it is asked about or seen in a capture.
+/// The same flow lands on the same queue whether a command queries it or a capture has it.
 #[test]
 fn explain_and_hash_agree() {
     let folder = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
 const STEADY: [f64; 5] = [100e3, 102e3, 98e3, 101e3, 99e3];
 
 #[test]
-fn noise_is_told_from_change() {
+fn noise_is_distinguished_from_change() {
     let before = result(&STEADY, &STEADY);
     compare(&before, &before, &[]).ends(0).says("Of 2 figures 0 changed outside the noise, 2 did not.");
     let slower = STEADY.map(|figure| figure / 2.0);
@@ -115,7 +115,7 @@ fn verdicts_are_compared_by_word_and_ratio() {
     compare(&near, &more, &["--json"]).ends(1).json()["verdicts"][0]
         .has(json!({"change": "outside-noise", "before": {"outcome": "less"}, "after": {"outcome": "more"}}));
     compare(&near, &more, &[]).says("Ratios of 1 verdict changed outside the noise.");
-    // Something beside nothing is more than any multiple, and not unknown.
+    // Something compared with nothing is more than any multiple, and not unknown.
     let mut nothing = with_verdict([1.0; 5]);
     nothing["cells"][0]["figures"]["forwarded"]["raw"] = json!([0, 0, 0, 0, 0]);
     compare(&near, &nothing, &[]).says("is more, where the other has none in 5 rounds: CHANGED");

@@ -51,7 +51,7 @@ pub fn bench(namespace: &Namespace, command: &str) -> Command {
 }
 
 #[test]
-fn what_was_sent_arrives_and_is_told_in_json() {
+fn what_was_sent_arrives_and_is_reported_in_json() {
     let Some(ends) = Ends::new() else { return };
     let sink = ends.recv(&["--once", "--json", "--workers", "2", "--interface", "wan0", "--line-rate", "1G"]);
     let arguments =
@@ -157,7 +157,7 @@ fn frames_go_out_from_a_seed_and_from_a_capture() {
 }
 
 #[test]
-fn queues_of_the_interface_are_told() {
+fn queues_of_the_interface_are_reported() {
     let Some(_) = require("ethtool", program("ethtool")) else { return };
     let Some(ends) = Ends::new() else { return };
     // Only with NAPI does veth count its queues.

@@ -45,7 +45,7 @@ impl Drop for Sender {
 }
 
 #[test]
-fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
+fn another_host_sends_what_is_requested_and_refusals_are_reported() {
     let (Some(ends), Some(_)) = (Ends::new(), require("ethtool", program("ethtool"))) else { return };
     let nobody = pps(&ends, "--interface wan0 --from 198.18.0.1");
     nobody.ends(3);
@@ -66,7 +66,7 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
         assert!((0.0..=1.0).contains(&loss), "{cell:#}");
     }
     let left_out = report["left_out"].as_array().expect("left out");
-    // Five intervals and three tables, each told once.
+    // Five intervals and three tables, each reported once.
     assert_eq!(left_out.len(), 8, "{left_out:#?}");
     for left in left_out {
         assert!(left["why"].as_str().is_some_and(|why| why.contains("ethtool -")), "{left:#}");
@@ -81,7 +81,7 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
 }
 
 #[test]
-fn load_that_comes_by_itself_is_measured() {
+fn load_that_nobody_requested_is_measured() {
     let (Some(ends), Some(_)) = (Ends::new(), require("ethtool", program("ethtool"))) else { return };
     let load = send_from(&ends, "--rate 20k --payload 32 --source-ports 8 --seconds 600");
     let report =

@@ -95,7 +95,7 @@ fn vlan_measures_tags_and_says_what_follows() {
         assert!(verdicts.iter().any(|verdict| verdict["metric"] == metric), "{metric}: {report:#}");
     }
     let facts = report["facts"].as_array().expect("answers");
-    // Of both kinds of tags that were asked for, four sizes each.
+    // Of both kinds of tags that were requested, four sizes each.
     assert_eq!(facts.len(), 8, "{report:#}");
 }
 
@@ -113,7 +113,7 @@ fn forward_searches_the_rate_without_loss_or_says_that_the_sender_is_the_limit()
     let Some(()) = is_possible(&[]) else { return };
     let report = report("forward --level rps=off");
     let cells = report["cells"].as_array().expect("cells");
-    // The trunk of 8021q is told as left out where the kernel has none.
+    // The trunk of 8021q is reported as left out where the kernel has none.
     let left_out = report["left_out"].as_array().expect("a list");
     assert_eq!(cells.len(), 6 - 2 * left_out.len(), "{report:#}");
     assert!(left_out.iter().all(|left| left["levels"]["lines"] == "trunk-8021q"), "{report:#}");
@@ -273,8 +273,8 @@ fn a_signal_ends_it_and_leaves_nothing() {
 /// Deletes the sink's interface in the midst of a measurement, whichever round that is.
 fn delete_under_load(child: &mut Child) {
     let receives = |namespace: &Path| {
-        let shown = within(namespace, &["cat", "/proc/net/dev"]);
-        let text = String::from_utf8_lossy(&shown.stdout);
+        let output = within(namespace, &["cat", "/proc/net/dev"]);
+        let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find_map(|line| line.trim().strip_prefix("wan0:"));
         let frames =
             line.and_then(|line| line.split_whitespace().nth(1)).and_then(|count| count.parse::<u64>().ok());
@@ -290,7 +290,7 @@ fn delete_under_load(child: &mut Child) {
 }
 
 #[test]
-fn a_cell_whose_interface_vanishes_in_one_round_fails_in_it_and_ends_in_1() {
+fn a_cell_that_loses_its_interface_in_one_round_fails_in_it_and_ends_in_1() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
     // Of two cells, since it is over where the only one fails at first.
     let mut child = started(
@@ -324,7 +324,7 @@ fn where_no_thread_can_be_started_that_is_said_and_nothing_is_left() {
 }
 
 #[test]
-fn what_was_measured_before_a_signal_is_told() {
+fn what_was_measured_before_a_signal_is_reported() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
     let child = started(&format!("pps --rounds 500 --seconds 0.2 --json {LEAST}"));
     let pid = child.id();
@@ -344,10 +344,10 @@ fn what_was_measured_before_a_signal_is_told() {
 
 /// The process that sweeps behind one that is killed.
 fn sweeper_of(pid: u32) -> Option<String> {
-    let wanted = format!("\0bench\0sweep\0{pid}\0");
+    let arguments = format!("\0bench\0sweep\0{pid}\0");
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let is_it = |entry: &fs::DirEntry| {
-        fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&wanted))
+        fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&arguments))
     };
     processes.into_iter().find(is_it).map(|entry| entry.file_name().to_string_lossy().into_owned())
 }

@@ -48,11 +48,11 @@ fn findings_come_with_their_conditions_and_go_with_them() {
     let Some(machine) = Machine::doctor() else { return };
     const LOAD: &str = "pppoe";
     let report = diagnosed(&machine, LOAD, &["--sample"]);
-    let hot = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
+    let one_queue = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
     // A live sample joins the traffic.
-    let expected = hot["remedies"][0]["expected"].as_str().expect("a prediction");
+    let expected = one_queue["remedies"][0]["expected"].as_str().expect("a prediction");
     assert!(expected.contains("In the traffic sample"), "{expected}");
-    let evidence = hot["evidence"][0]["text"].as_str().expect("text");
+    let evidence = one_queue["evidence"][0]["text"].as_str().expect("text");
     assert!(evidence.starts_with("rx_queue_0_xdp_packets: "), "{evidence}");
     let queues = report["interfaces"][0]["queues"].as_array().expect("queues").iter();
     let shares: Vec<f64> = queues.map(|queue| queue["share"].as_f64().expect("a share")).collect();
@@ -102,7 +102,7 @@ fn a_kill_between_leaves_what_undo_needs() {
     machine.namespace.run("ethtool", &["-K", WAN, "gro", "off"]).expect("off");
     let before = machine.state();
     // An `ethtool` that changes a feature and then does not come back.
-    let ethtool = program("ethtool").expect("asked before").display().to_string();
+    let ethtool = program("ethtool").expect("required before").display().to_string();
     let hanging = format!("'{ethtool}' \"$@\"\nstatus=$?\n[ \"$1\" = -K ] && exec sleep 30\nexit $status\n");
     script(&machine.folder().join("ethtool"), &hanging);
     machine.under_load(LOAD, || {
@@ -149,8 +149,11 @@ fn what_is_steered_is_seen_and_not_offered_again() {
     let row = &report["interfaces"][0]["steering"];
     row.has(json!({"mode": "native", "since_start": false}));
     assert!(row["share"].as_f64().is_some_and(|share| share > 0.8), "{row:#}");
-    let hot = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
-    assert!(hot["explanation"].as_str().is_some_and(|text| text.contains("rxlane steers ")), "{hot:#}");
+    let one_queue = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(
+        one_queue["explanation"].as_str().is_some_and(|text| text.contains("rxlane steers ")),
+        "{one_queue:#}"
+    );
     assert_eq!(outcome(&report, "rps-off"), "clear");
     assert!(!offered(&report).iter().any(|command| is_up(command) || is_rps(command)), "{report:#}");
 

@@ -187,7 +187,7 @@ fn a_signal_in_the_midst_of_up_takes_everything_back() {
 }
 
 #[test]
-fn an_mtu_that_somebody_changed_is_told_and_left_alone() {
+fn an_mtu_that_somebody_changed_is_reported_and_left_alone() {
     let Some(machine) = Machine::envelope() else { return };
     for (mtu, meaning) in [("1400", "may refuse frames with headers"), ("1600", "are refused all the same")] {
         machine.run(&UP).ends(0);

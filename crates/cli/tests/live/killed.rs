@@ -70,7 +70,7 @@ fn assert_undone(machine: &Machine, up: &[&str], steps: [u32; 2]) {
 
 /// An output that takes nothing.
 #[test]
-fn what_cannot_be_told_is_not_done() {
+fn what_cannot_be_reported_is_not_done() {
     for machine in [Machine::steer(), Machine::envelope()].into_iter().flatten() {
         let before = machine.state();
         let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");

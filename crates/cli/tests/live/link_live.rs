@@ -155,7 +155,7 @@ fn segments_are_lowered_to_what_fits() {
 }
 
 #[test]
-fn down_waits_until_the_interface_is_gone_and_status_lists_what_is_there() {
+fn down_waits_until_the_interface_is_removed_and_status_lists_what_is_there() {
     let Some(ends) = Ends::new(1516) else { return };
     let near = ends.up(Side::Near, "q:35", &[]);
     let _far = ends.up(Side::Far, "q:35", &[]);
@@ -228,7 +228,7 @@ fn the_manager_hears_when_it_is_up_and_when_it_ends() {
 }
 
 #[test]
-fn check_tells_what_fits() {
+fn check_reports_what_fits() {
     let Some(ends) = Ends::new(1500) else { return };
     let check = |link: &str, mtu: &str| {
         let link = ends.named(Side::Near, link);

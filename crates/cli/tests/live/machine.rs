@@ -296,7 +296,7 @@ impl Machine {
         }
     }
 
-    pub fn stays_in_the_foreground(&self, more: &[&str]) -> Child {
+    pub fn start_in_the_foreground(&self, more: &[&str]) -> Child {
         let up = ["up", WAN, "--seconds", "0", "--foreground"];
         let mut command = self.command(&[&up, more].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -396,7 +396,7 @@ impl Machine {
         Path::new("/sys/fs/bpf/rxlane").join(self.kind).join(namespace.to_string())
     }
 
-    /// Pins of this namespace, and records beside the locks.
+    /// Pins of this namespace, and records next to the locks.
     pub fn left(&self) -> Vec<String> {
         let pins = self.pins();
         let pins = names(&pins).into_iter().flat_map(|name| names(&pins.join(name)));
@@ -404,7 +404,7 @@ impl Machine {
         pins.chain(records.into_iter().filter(|name| !["lock", "turn"].contains(&name.as_str()))).collect()
     }
 
-    /// No pins, no records, no process; those that were told to end have a moment for it.
+    /// No pins, no records, no process; those that got a signal to end have a moment for it.
     pub fn assert_nothing_left(&self) {
         let what = std::fmt::from_fn(|f| write!(f, "nothing is left of {:?}", self.left()));
         wait_until(what, || self.left().is_empty());
@@ -418,7 +418,7 @@ impl Machine {
     /// With an `ip` that does something else, or more, where it is to set the MTU; in a process group of its own. `IP` in the
     /// script is the program, `MARK` a file that [`Machine::wait_for_mark`] waits for.
     pub fn with_ip(&self, setting: &str, arguments: &[&str]) -> Command {
-        let ip = program("ip").expect("asked before").display().to_string();
+        let ip = program("ip").expect("required before").display().to_string();
         let setting = setting.replace("IP", &ip).replace("MARK", &self.mark().display().to_string());
         script(&self.folder().join("ip"), &format!("[ \"$2\" = set ] && {{ {setting}; }}\nexec {ip} \"$@\""));
         // Through env(1): the namespace is entered with the `ip` of the machine.
@@ -445,7 +445,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // A process that stays would keep the namespace; pins outlive it.
+        // A daemon would keep the namespace; pins outlive it.
         let kind = if self.kind == "doctor" { "steer" } else { self.kind };
         let _ = self.command_of(&self.namespace, kind, &["down", WAN]).output();
     }

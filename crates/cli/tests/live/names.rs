@@ -98,8 +98,8 @@ fn an_interface_that_moved_to_another_namespace_is_taken_back_there() {
             machine.run(&[command, WAN]).ends(1).says("has left it");
         }
         machine.run_in(&there, &["down", WAN]).ends(0);
-        let shown = there.run("ip", &["-d", "-o", "link", "show", "dev", WAN]).expect("the interface");
-        assert!(!shown.contains("xdp") && !shown.contains("mtu 1508"), "{shown}");
+        let link = there.run("ip", &["-d", "-o", "link", "show", "dev", WAN]).expect("the interface");
+        assert!(!link.contains("xdp") && !link.contains("mtu 1508"), "{link}");
         machine.assert_nothing_left();
         machine.run(&["down", WAN]).ends(2);
     }

@@ -60,7 +60,7 @@ pub fn assert_is_text(case: &str, text: &str) {
 }
 
 #[test]
-fn what_is_asked_of_no_machine_fits_a_screen() {
+fn output_about_no_machine_fits_a_screen() {
     let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let folder = tempfile::tempdir().expect("a folder");
     let capture = folder.path().join("l.pcap").display().to_string();
@@ -149,7 +149,7 @@ const COMMANDS: [&str; 42] = [
 ];
 
 #[test]
-fn what_is_asked_of_a_machine_fits_a_screen_and_has_names_as_text() {
+fn output_about_a_machine_fits_a_screen_and_has_names_as_text() {
     if require("netns", probe()).is_none() || require("bpf", cpumap_programs()).is_none() {
         return;
     }

@@ -105,13 +105,13 @@ const LINK: &str = "etc/systemd/network/00-rxlane-wan0.link";
 #[test]
 fn what_helped_is_there_after_the_next_boot_until_it_is_undone() {
     let Some(configured) = Configured::new("doctor", Machine::doctor()) else { return };
-    // Shown, and nothing else.
-    let shown = configured.persist(&["--apply", "gro-off", "--dry-run"]);
-    shown
+    // Printed, and nothing else.
+    let dry_run = configured.persist(&["--apply", "gro-off", "--dry-run"]);
+    dry_run
         .ends(0)
         .says("File /etc/systemd/network/00-rxlane-wan0.link, mode 0644:")
         .says("GenericReceiveOffload=yes");
-    shown.says("udev of systemd").says("ID_NET_LINK_FILE=").says("Nothing was changed.");
+    dry_run.says("udev of systemd").says("ID_NET_LINK_FILE=").says("Nothing was changed.");
     assert!(!configured.has_gro() && configured.is_unconfigured());
     // Without a terminal, nobody agrees.
     configured.persist(&["--apply", "gro-off"]).ends(2).says("--yes");
@@ -253,13 +253,13 @@ fn steering_is_enabled_as_a_unit_until_it_is_undone() {
     };
     let before = configured.files();
     let up = ["up", WAN, "--seconds", "0", "--rebalance", "--persist"];
-    let shown = run(&[&up[..], &["--dry-run"]].concat());
-    shown
+    let dry_run = run(&[&up[..], &["--dry-run"]].concat());
+    dry_run
         .ends(0)
         .says("File /etc/rxlane/steer-wan0.conf, mode 0644:")
         .says("OPTIONS=--cpus ")
         .says(" --rebalance");
-    shown.says("Link /etc/systemd/system/multi-user.target.wants/rxlane-steer@wan0.service -> ");
+    dry_run.says("Link /etc/systemd/system/multi-user.target.wants/rxlane-steer@wan0.service -> ");
     assert_eq!(configured.files(), before);
 
     run(&["up", WAN, "--seconds", "0", "--persist", "--state-dir", "/run/other"]).ends(2).says("--state-dir");

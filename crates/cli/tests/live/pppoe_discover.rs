@@ -195,7 +195,7 @@ fn a_line_in_vlans_is_found_there() {
 }
 
 #[test]
-fn only_what_was_asked_for_is_an_answer() {
+fn only_what_was_requested_is_an_answer() {
     let Some(ends) = Ends::new() else { return };
     let mut strict = named(b"bras1");
     (strict.services, strict.any_service) = (vec![b"internet".to_vec()], false);

@@ -26,19 +26,19 @@ use testkit::netns::Namespace;
 #[test]
 fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
     const CASES: [(&str, &str, &str, &str); 5] = [
-        // Method, tags of the host, lines of the concentrator, tags as they are shown.
+        // Method, tags of the host, lines of the concentrator, tags as they are displayed.
         ("chap", "", "none", "none"),
         ("pap", "35", "35", "q:35"),
         ("ms-chap-v2", "100.200", "100.*", "ad:100,q:200"),
         ("pap", "", "any", "none"),
         ("chap", "100.200", "any", "ad:100,q:200"),
     ];
-    for (method, tags, lines, shown) in CASES {
+    for (method, tags, lines, displayed) in CASES {
         let Some(line) = Line::new() else { return };
         let serving = line.serve(&["--vlan", lines, "--auth", method, "--dns", "10.64.0.53"]);
         let tags: &[&str] = if tags.is_empty() { &[] } else { &["--vlan", tags] };
         let client = line.connect("alice", &[&["--default-route", "--auth", method], tags].concat());
-        assert_status(&line, shown);
+        assert_status(&line, displayed);
         let own6 = line.status("ppp0")["local6"].as_str().expect("an address").to_owned();
         for bytes in [60, 1492] {
             line.ping(&line.near, GATEWAY, bytes);
@@ -58,7 +58,7 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
     }
 }
 
-/// What both ends tell of the session, and what the kernel has of it.
+/// What both ends report of the session, and what the kernel has of it.
 fn assert_status(line: &Line, tags: &str) {
     let status = line.status("ppp0");
     status.has(json!({
@@ -112,7 +112,7 @@ fn packets_are_as_long_as_both_ends_and_the_line_allow() {
 }
 
 #[test]
-fn what_the_lines_have_no_room_for_is_told() {
+fn what_the_lines_have_no_room_for_is_reported() {
     let Some(line) = Line::new() else { return };
     let mtu = |namespace: &Namespace, mtu| {
         namespace.run("ip", &["link", "set", WAN, "mtu", mtu]).expect("another MTU");
@@ -122,7 +122,7 @@ fn what_the_lines_have_no_room_for_is_told() {
     line.serve_in_vain(&["--vlan", "100.*"]).ends(1).says("ip link set wan0 mtu 1508");
     mtu(&line.far, "1508");
     let serving = line.serve(&["--vlan", "100.*"]);
-    // Nobody asked for an MTU: what there is room for is taken.
+    // Nobody requested an MTU: what there is room for is taken.
     mtu(&line.near, "1500");
     let client = line.connect("alice", &["--vlan", "100.200"]);
     client.hear("wan0 has an MTU of 1500", 1);
@@ -140,7 +140,7 @@ fn what_the_lines_have_no_room_for_is_told() {
 fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
     let Some(line) = Line::new() else { return };
     line.near.run("ip", &["link", "set", WAN, "mtu", "1516"]).expect("another MTU");
-    for (parent, wanted, tags, mtu) in [
+    for (parent, requested, tags, mtu) in [
         ("1500", "1492", "100.200", 1484),
         ("1500", "1492", "35", 1492),
         ("1508", "1500", "100.200", 1492),
@@ -148,7 +148,7 @@ fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
         ("1512", "1500", "100.200", 1496),
     ] {
         line.far.run("ip", &["link", "set", WAN, "mtu", parent]).expect("another MTU");
-        let serving = line.serve(&["--vlan", "any", "--mtu", wanted]);
+        let serving = line.serve(&["--vlan", "any", "--mtu", requested]);
         serving.hear("packets of subscribers behind two tags are", 1);
         let tags: &[&str] = if tags.is_empty() { &[] } else { &["--vlan", tags] };
         let client = line.connect("alice", &[&["--mtu", "1500"], tags].concat());

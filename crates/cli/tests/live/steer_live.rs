@@ -78,7 +78,7 @@ fn classes_that_were_not_named_stay_where_they_are() {
 }
 
 #[test]
-fn generic_mode_is_taken_only_when_it_is_asked_for() {
+fn generic_mode_is_taken_only_when_it_is_requested() {
     let Some(machine) = Machine::steer() else { return };
     machine.run(&["up", WAN, "--seconds", "0", "--mode", "generic"]).ends(0).says("steered in generic mode");
     machine.send_scenario("pppoe");
@@ -112,7 +112,7 @@ fn a_setting_is_changed_with_consent_and_put_back() {
 }
 
 #[test]
-fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
+fn in_the_foreground_it_notifies_the_manager_and_ends_with_a_signal() {
     let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     let manager = Manager::new(machine.folder());
@@ -130,20 +130,20 @@ fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
 }
 
 #[test]
-fn what_stays_in_the_foreground_ends_with_steering_and_with_the_interface() {
+fn a_foreground_process_ends_with_steering_and_with_the_interface() {
     let Some(machine) = Machine::steer() else { return };
-    let child = machine.stays_in_the_foreground(&[]);
+    let child = machine.start_in_the_foreground(&[]);
     machine.run(&["down", WAN]).ends(0);
     child.wait_with_output().expect("an end").ends(0);
     machine.assert_nothing_left();
-    let child = machine.stays_in_the_foreground(&[]);
+    let child = machine.start_in_the_foreground(&[]);
     machine.ip(&["link", "del", WAN]);
     child.wait_with_output().expect("an end").ends(0);
     machine.assert_nothing_left();
 }
 
 #[test]
-fn a_keeper_serves_metrics_and_its_death_is_told() {
+fn a_keeper_serves_metrics_and_its_death_is_reported() {
     let Some(machine) = Machine::steer() else { return };
     let port = "127.0.0.1:9144";
     machine.run(&["up", WAN, "--seconds", "0", "--rebalance", "--metrics", port]).ends(0);
@@ -153,7 +153,7 @@ fn a_keeper_serves_metrics_and_its_death_is_told() {
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
         stream
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: rxlane\r\nConnection: close\r\n\r\n")
-            .expect("asked");
+            .expect("requested");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("answered");
         page

@@ -59,7 +59,7 @@ fn a_pipe_gets_tables() {
 }
 
 #[test]
-fn json_tells_what_was_counted() {
+fn json_reports_what_was_counted() {
     let Some(namespace) = namespace() else { return };
     let look = || run(&namespace, &[WAN, "--once", "--json"]).json();
     let is_sampled = |model: &Value| model["traffic"]["classes"][0]["share"].is_number();
@@ -125,7 +125,7 @@ fn an_interface_that_goes_away_ends_a_pipe_with_a_sentence() {
         .expect("it starts");
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a first line");
-    namespace.run("ip", &["link", "del", WAN]).expect("gone");
+    namespace.run("ip", &["link", "del", WAN]).expect("removed");
     let output = child.wait_with_output().expect("its end");
     let text = String::from_utf8_lossy(&output.stderr);
     output.ends(3);
@@ -171,7 +171,7 @@ fn an_interface_that_goes_away_gives_the_terminal_back() {
     let Some(namespace) = namespace() else { return };
     let Some(mut terminal) = on_terminal(&namespace, &[WAN, "--interval", "0.2"], &[]) else { return };
     terminal.wait_for("frames/s");
-    namespace.run("ip", &["link", "del", WAN]).expect("gone");
+    namespace.run("ip", &["link", "del", WAN]).expect("removed");
     let status = terminal.end();
     terminal.wait_for("rxlane: wan0 was removed: there is no interface wan0 here");
     assert_eq!(status.code(), Some(3), "{}", terminal.screen());
@@ -201,7 +201,7 @@ fn signals_and_control_c_give_the_terminal_back() {
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_it() {
+fn a_closed_terminal_ends_it() {
     let Some(namespace) = namespace() else { return };
     let Some(_) = require("setsid", program("setsid")) else { return };
     // Without a controlling terminal the kernel sends no signal.
@@ -216,7 +216,7 @@ fn a_terminal_that_is_gone_ends_it() {
 }
 
 #[test]
-fn colours_are_used_unless_they_are_not_wanted() {
+fn colours_are_used_unless_they_are_disabled() {
     let Some(namespace) = namespace() else { return };
     for (environment, is_coloured) in [(&[][..], true), (&[("NO_COLOR", "1")][..], false)] {
         let Some(mut terminal) = on_terminal(&namespace, &[WAN], environment) else { return };

@@ -229,7 +229,7 @@ pub fn wide() -> Report {
     spread(usual(), &queues, 0, &cpus)
 }
 
-/// The profile does not tell where a part of the frames lands.
+/// The profile does not say where a part of the frames lands.
 pub fn unknown() -> Report {
     let mut report = spread(usual(), &[9_000, 8_000, 1_000, 0], 82_000, &[25_802, 24_731, 24_990, 24_477]);
     report.stacks[0].hash_type = "unknown".to_owned();

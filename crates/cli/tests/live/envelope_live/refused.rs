@@ -27,7 +27,7 @@ fn an_interface_has_one_program() {
 }
 
 #[test]
-fn an_mtu_beyond_the_maximum_is_told_with_what_fits() {
+fn an_mtu_beyond_the_maximum_is_reported_with_what_fits() {
     let Some(machine) = Machine::envelope() else { return };
     for (mtu, fits) in [("65529", "which leaves `--header 6`"), ("65533", "no room for headers")] {
         machine.ip(&["link", "set", WAN, "mtu", mtu]);

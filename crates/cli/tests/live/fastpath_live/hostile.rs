@@ -1,4 +1,4 @@
-//! Floods and forged packets beside a connection that is fast.
+//! Floods and forged packets next to a connection that is fast.
 
 use super::router::{CLIENT, FAR, PORT, Router, SERVER, at};
 use super::sniffer::{Sniffer, TCP, UDP};

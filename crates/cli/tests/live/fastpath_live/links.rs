@@ -72,7 +72,7 @@ fn frames_of_a_link_are_made_and_read_by_the_program() {
     }
 }
 
-/// Its setting is not what it was, and cannot be made so under the name that it had, or from here: that is said, and noted until it is back.
+/// Its setting is not what it was, and cannot be made so under the name that it had, or from here: that is said, and recorded until it is back.
 #[test]
 fn a_port_that_has_another_name_or_namespace_keeps_its_note() {
     if require("tun", crate::machine::tun()).is_none() {

@@ -309,15 +309,15 @@ pub fn ip(namespace: &Namespace, arguments: &[&str]) -> String {
 
 /// What ip(8) shows of an interface.
 pub fn show(namespace: &Namespace, interface: &str) -> Value {
-    let shown = ip(namespace, &["-j", "-d", "link", "show", "dev", interface]);
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
-    shown[0].clone()
+    let output = ip(namespace, &["-j", "-d", "link", "show", "dev", interface]);
+    let links: Value = serde_json::from_str(&output).expect("JSON");
+    links[0].clone()
 }
 
 /// The MAC address of an interface.
 pub fn mac(namespace: &Namespace, interface: &str) -> [u8; 6] {
-    let shown = show(namespace, interface);
-    let text = shown["address"].as_str().expect("an address");
+    let link = show(namespace, interface);
+    let text = link["address"].as_str().expect("an address");
     let bytes: Vec<u8> =
         text.split(':').map(|byte| u8::from_str_radix(byte, 16).expect("hexadecimal")).collect();
     bytes.try_into().expect("six bytes")

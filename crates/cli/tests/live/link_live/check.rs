@@ -33,11 +33,11 @@ fn an_envelope_has_room_for_headers_and_for_no_more() {
     let Some(()) = require("bpf", frags()) else { return };
     ends.ip(Side::Far, &["link", "set", PARENT, "mtu", "1600"]);
     envelope(&ends, Side::Near, &["up", PARENT, "--header", "8"]);
-    let asked = |link: &str, mtu: &str, about: &str| check(&ends, PARENT, link, mtu, about);
-    let (answer, fact) = asked("ad:100,q:200", "1500", "envelope");
+    let query = |link: &str, mtu: &str, about: &str| check(&ends, PARENT, link, mtu, about);
+    let (answer, fact) = query("ad:100,q:200", "1500", "envelope");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("yes", Some("yes")), "{fact:#}");
     // The parent's MTU of 1508 would do.
-    let (answer, fact) = asked("q:35", "1501", "envelope");
+    let (answer, fact) = query("q:35", "1501", "envelope");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("no", Some("no")), "{fact:#}");
     let text = fact["text"].as_str().expect("a text");
     assert!(text.contains("more than 1500 bytes") && text.contains("`--mtu 1500` fits"), "{text}");
@@ -45,7 +45,7 @@ fn an_envelope_has_room_for_headers_and_for_no_more() {
     up.hear("note: the envelope on wan0 refuses payloads of more than 1500 bytes, and these have 1501", 1);
     up.interrupted();
     // What makes room is a larger envelope.
-    let (answer, fact) = asked("ad:100,q:200,q:300", "1500", "sending");
+    let (answer, fact) = query("ad:100,q:200,q:300", "1500", "sending");
     let text = fact["text"].as_str().expect("a text");
     assert!(answer == "no" && text.contains("rxlane envelope up wan0 --header 12"), "{text}");
     // What it says is what happens.
@@ -55,19 +55,19 @@ fn an_envelope_has_room_for_headers_and_for_no_more() {
     near.interrupted();
     far.interrupted();
     envelope(&ends, Side::Near, &["down", PARENT]);
-    assert_eq!(asked("q:35", "1500", "envelope").1, Value::Null);
+    assert_eq!(query("q:35", "1500", "envelope").1, Value::Null);
 }
 
 #[test]
 fn a_parent_that_is_a_link_takes_no_further_tags() {
     let Some(ends) = Ends::new(1516) else { return };
     let up = ends.up(Side::Near, "ad:100,q:200", &[]);
-    let asked = |parent: &str, link: &str| check(&ends, parent, link, "1400", "parent");
-    let (answer, fact) = asked(LINK, "q:35");
+    let query = |parent: &str, link: &str| check(&ends, parent, link, "1400", "parent");
+    let (answer, fact) = query(LINK, "q:35");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("no", Some("no")), "{fact:#}");
     let text = fact["text"].as_str().expect("a text");
     assert!(text.contains("`--parent wan0 --encap ad:100,q:200,q:35`"), "{text}");
-    let (answer, fact) = asked(LINK, "pppoe:7@02:00:5e:00:00:01");
+    let (answer, fact) = query(LINK, "pppoe:7@02:00:5e:00:00:01");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("yes", Some("note")), "{fact:#}");
     let mut upper = ends.plain_up_over(Side::Near, LINK);
     upper
@@ -83,9 +83,9 @@ fn a_parent_that_is_a_link_takes_no_further_tags() {
     // By whatever name.
     ends.ip(Side::Near, &["link", "set", LINK, "down"]);
     ends.ip(Side::Near, &["link", "set", LINK, "name", "other0"]);
-    assert_eq!(asked("other0", "q:35").1["answer"], "no");
+    assert_eq!(query("other0", "q:35").1["answer"], "no");
     up.interrupted();
     // A TAP device of somebody else.
     ends.ip(Side::Near, &["tuntap", "add", "dev", "tap0", "mode", "tap"]);
-    assert_eq!(asked("tap0", "q:35").1, Value::Null);
+    assert_eq!(query("tap0", "q:35").1, Value::Null);
 }

@@ -102,7 +102,7 @@ fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
 }
 
 #[test]
-fn what_stops_a_link_is_told_as_in_the_foreground() {
+fn what_stops_a_link_is_reported_as_in_the_foreground() {
     let Some(ends) = Ends::new(1516) else { return };
     let first = ends.up(Side::Near, "q:35", &["--io", "af-xdp"]);
     let both = |link: &str, more: &[&str]| -> (Output, Output) {
@@ -142,7 +142,7 @@ fn what_stops_a_link_is_told_as_in_the_foreground() {
 }
 
 #[test]
-fn one_whose_caller_is_gone_does_not_stay() {
+fn one_without_its_caller_does_not_stay() {
     let Some(ends) = Ends::new(1516) else { return };
     let (caller, own) = UnixStream::pair().expect("a pair");
     drop(caller);

@@ -38,7 +38,7 @@ pub struct Ends {
     near: Namespace,
     far: Namespace,
     folder: tempfile::TempDir,
-    /// What links are asked for beyond what a test says.
+    /// Options of links beyond those that a test gives.
     data_path: &'static [&'static str],
 }
 
@@ -87,9 +87,9 @@ impl Ends {
 
     /// The MAC address of the parent.
     pub fn mac(&self, side: Side) -> String {
-        let shown: Value =
+        let links: Value =
             serde_json::from_str(&self.ip(side, &["-j", "link", "show", PARENT])).expect("JSON");
-        shown[0]["address"].as_str().expect("an address").to_owned()
+        links[0]["address"].as_str().expect("an address").to_owned()
     }
 
     /// A frame of the link to the near end, with an IPv4 packet of nothing but its header, which the kernel drops for want of a
@@ -114,8 +114,8 @@ impl Ends {
 
     /// What ip(8) shows of the link.
     pub fn show(&self, side: Side) -> Value {
-        let shown: Value = serde_json::from_str(&self.ip(side, &["-j", "link", "show", LINK])).expect("JSON");
-        shown[0].clone()
+        let links: Value = serde_json::from_str(&self.ip(side, &["-j", "link", "show", LINK])).expect("JSON");
+        links[0].clone()
     }
 
     pub fn has(&self, side: Side, interface: &str) -> bool {

@@ -105,7 +105,7 @@ fn a_parent_that_flaps_under_load_repeats_nothing() {
 }
 
 #[test]
-fn a_renamed_link_keeps_the_name_that_it_is_asked_by() {
+fn a_renamed_link_keeps_the_name_that_it_is_queried_by() {
     let Some(ends) = Ends::new(1516) else { return };
     let first = ends.up(Side::Near, "q:35", &[]);
     for arguments in [["link", "set", LINK, "down"].as_slice(), &["link", "set", LINK, "name", "other0"]] {
@@ -139,7 +139,7 @@ fn a_stopped_process_is_named_and_nothing_changes() {
     for question in [["status", LINK], ["down", LINK], ["status", "--interval=0"]] {
         let output = ends.rxlane(Side::Near, &question);
         output.ends(1).says(&words).says("kill -CONT");
-        // Who is not stopped is shown all the same.
+        // Who is not stopped is listed all the same.
         assert_eq!(output.text().contains("sub1: up"), question[1] != LINK, "{}", output.text());
     }
     stopped.signal("CONT");
@@ -178,7 +178,7 @@ fn too_few_files_are_named_with_a_number_that_is_enough() {
 }
 
 #[test]
-fn down_with_nowhere_to_tell_it_is_done_all_the_same() {
+fn down_with_nowhere_to_report_it_is_done_all_the_same() {
     let Some(ends) = Ends::new(1516) else { return };
     let up = ends.up(Side::Near, "q:35", &[]);
     let folder = ends.folder().join("state").display().to_string();
@@ -212,7 +212,7 @@ fn a_deleted_interface_or_parent_ends_the_link() {
 }
 
 #[test]
-fn packets_beyond_the_parents_mtu_are_counted_and_told() {
+fn packets_beyond_the_parents_mtu_are_counted_and_reported() {
     for ends in Ends::of_each_data_path(1516) {
         let near = ends.up(Side::Near, "ad:100,q:200", &[]);
         let _far = ends.up(Side::Far, "ad:100,q:200", &[]);

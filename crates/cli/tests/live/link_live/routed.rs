@@ -23,8 +23,8 @@ fn guest(ends: &Ends, addresses: &[&str]) -> Namespace {
 /// The kernel looks at new addresses of IPv6 a moment after it was given them, and they cannot be used before.
 fn await_addresses(namespaces: &[&Namespace]) {
     let tentative = |namespace: &&Namespace| {
-        let shown = namespace.run("ip", &["-6", "-o", "addr", "show", "scope", "global", "tentative"]);
-        !shown.expect("ip").is_empty()
+        let addresses = namespace.run("ip", &["-6", "-o", "addr", "show", "scope", "global", "tentative"]);
+        !addresses.expect("ip").is_empty()
     };
     wait_until("addresses that can be used", || !namespaces.iter().any(tentative));
 }
@@ -116,7 +116,7 @@ fn forty_links_of_one_parent_work_side_by_side() {
     }
     let (near, far) = (&up[2 * LINKS - 2], &up[2 * LINKS - 1]);
     for one in [near, far] {
-        // What is its own, beside 4 MiB of ring in the kernel.
+        // What is its own, in addition to 4 MiB of ring in the kernel.
         let status = std::fs::read_to_string(format!("/proc/{}/status", one.process())).expect("its status");
         let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line");
         let kibibytes: u64 = anonymous.trim().trim_end_matches(" kB").parse().expect("a number");

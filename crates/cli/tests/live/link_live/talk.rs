@@ -82,7 +82,7 @@ pub fn sent_until_the_path_is_known(from: &Namespace, address: &str, size: usize
     let sent = vec![7; size];
     // Linux sets DF by itself, and discovers the path MTU (`IP_PMTUDISC_WANT`); a datagram is then sent in fragments. The
     // first ones are too long.
-    wait_until(format!("somebody tells the MTU of the path to {address}"), || {
+    wait_until(format!("somebody reports the MTU of the path to {address}"), || {
         let _ = asks.send(&sent);
         from.run("ip", &["route", "get", address]).expect("ip").contains("mtu ")
     });
@@ -114,11 +114,11 @@ pub fn segment_size(ends: &Ends, address: &str) -> u32 {
     let listener = listener(ends.namespace(Side::Near), address);
     let stream = connected(ends.namespace(Side::Far), address);
     let _accepted = listener.accept().expect("accepted");
-    // A connection that still closes, over a link that is gone, has segments of 36 bytes: its route leads nowhere.
+    // A connection that still closes, over a removed link, has segments of 36 bytes: its route leads nowhere.
     let port = format!(":{}", stream.local_addr().expect("an address").port());
-    let shown = ends.namespace(Side::Far).run("ss", &["-tinH", "sport", "=", &port]).expect("ss");
-    let size = shown.split_whitespace().find_map(|word| word.strip_prefix("mss:"));
-    size.and_then(|size| size.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+    let sockets = ends.namespace(Side::Far).run("ss", &["-tinH", "sport", "=", &port]).expect("ss");
+    let size = sockets.split_whitespace().find_map(|word| word.strip_prefix("mss:"));
+    size.and_then(|size| size.parse().ok()).unwrap_or_else(|| panic!("{sockets}"))
 }
 
 /// Does something while the near end sends by several connections to `address` as fast as it can.

@@ -102,13 +102,13 @@ fn a_worker_to_which_the_kernel_refuses_something_ends_the_link() {
     let Some(ends) = Ends::new(1516) else { return };
     let Some(_) = require("strace", program("strace")) else { return };
     let far = ends.up(Side::Far, LINE, &[]);
-    let gone = "somebody deleted sub0";
+    let deleted = "somebody deleted sub0";
     for (thread, calls, error, expected, words) in [
         ("rxlane", "poll,ppoll", "ENOMEM", 3, "cannot wait for packets: Cannot allocate memory"),
         ("worker 1", "poll,ppoll", "ENOMEM", 3, "cannot receive frames for sub0: Cannot allocate memory"),
         ("rxlane", "read", "EIO", 3, "cannot read packets of sub0: Input/output error"),
         ("worker 1", "read", "EIO", 3, "cannot read packets of sub0: Input/output error"),
-        ("worker 1", "read", "EBADFD", 1, gone),
+        ("worker 1", "read", "EBADFD", 1, deleted),
     ] {
         let near = ends.up(Side::Near, LINE, &["--workers", "2"]);
         let fault = Fault::inject(&near, thread, calls, error);

@@ -1,4 +1,4 @@
-//! A command that is asked about an interface above a NIC answers for the NIC.
+//! A command for an interface above a NIC answers for the NIC.
 
 use super::line::{Line, WAN};
 use crate::run::{BINARY, Ended, Report};

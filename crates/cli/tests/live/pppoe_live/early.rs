@@ -1,4 +1,4 @@
-//! What can never work is refused before anybody is asked for anything; what arrives too early ends in order.
+//! What can never work is refused before anything is requested of anybody; what arrives too early ends in order.
 
 use super::line::{GATEWAY, Line, WAN};
 use crate::machine::until_enough;
@@ -156,7 +156,7 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
         line.near(&["disconnect", "ppp0"]).ends(0);
         let said = client.ended().ends(0).text();
         let last = "ppp0 is over: its end was requested before a session was open.\n";
-        // Who started it in the background and reads no terminal is told what came of it alone.
+        // Who started it in the background and reads no terminal gets the result alone.
         let first =
             if more.is_empty() { "looking for a concentrator on wan0 (47 s at most) …\n" } else { "" };
         assert_eq!(said, format!("{first}{last}"));
@@ -164,7 +164,7 @@ fn a_client_that_is_disconnected_before_it_is_open_says_so() {
 }
 
 #[test]
-fn in_the_background_the_first_try_is_told_and_others_follow() {
+fn in_the_background_the_first_try_is_reported_and_others_follow() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&[]);
     line.write("alice", "wrong\n");
@@ -183,7 +183,7 @@ fn in_the_background_the_first_try_is_told_and_others_follow() {
 }
 
 #[test]
-fn who_is_to_be_disconnected_is_asked_for_in_words() {
+fn a_message_says_who_has_to_be_named_to_be_disconnected() {
     let Some(line) = Line::new() else { return };
     line.far(&["disconnect", "--all"]).ends(1).says("no interface is served");
     let _serving = line.serve(&[]);
@@ -205,7 +205,7 @@ fn who_is_to_be_disconnected_is_asked_for_in_words() {
 
 /// The state folder takes no changes, and has the socket of a killed process.
 #[test]
-fn a_read_only_state_folder_is_told() {
+fn a_read_only_state_folder_is_reported() {
     let Some(line) = Line::new() else { return };
     let Some(unshare) = require("unshare", program("unshare")) else { return };
     let serving = line.serve(&[]);
@@ -234,7 +234,7 @@ fn a_read_only_state_folder_is_told() {
 
 /// In every little memory in which the program can be started at all, up to as much as it takes.
 #[test]
-fn too_little_memory_is_told_before_anybody_is_asked() {
+fn too_little_memory_is_reported_before_any_request() {
     let Some(line) = Line::new() else { return };
     let Some(prlimit) = require("prlimit", program("prlimit")) else { return };
     let limited = |namespace: &Namespace, megabytes: u32, command: Option<&Command>| {

@@ -61,17 +61,17 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
     client.interrupted().ends(0);
 }
 
-/// Echoes are answered while what keeps the machine's name servers hangs, and who waits for it is told.
+/// Echoes are answered while what keeps the machine's name servers hangs, and who waits for it gets a message.
 #[test]
 fn a_resolvconf_that_hangs_does_not_end_the_session() {
     let Some(line) = Line::new() else { return };
     // Who does not answer for 8 of the 10 seconds that it hangs is given up.
     let echo = ["--echo-interval", "1", "--echo-failures", "7"];
     let _serving = line.serve(&[&echo[..], &["--dns", "10.64.0.53"]].concat());
-    // Only what it is asked for first hangs.
-    let asked = line.text("asked");
+    // Only what is requested of it first hangs.
+    let calls = line.text("calls");
     let text =
-        format!("echo \"$@\" >> {asked}\ncase $1 in -a) echo waits for a lock >&2; sleep 600;; esac\n");
+        format!("echo \"$@\" >> {calls}\ncase $1 in -a) echo waits for a lock >&2; sleep 600;; esac\n");
     script(&line.path("resolvconf"), &text);
     let mut command = line.connect_command("alice", &["--dns"]);
     let client = Process::start(command.env("PATH", search_path(&line.path(""))));
@@ -80,7 +80,7 @@ fn a_resolvconf_that_hangs_does_not_end_the_session() {
     line.ping(&line.near, super::line::GATEWAY, 1492);
     let said = client.interrupted().ends(0).text();
     assert!(!said.contains("closed") && said.matches(": open").count() == 1, "{said}");
-    assert_eq!(fs::read_to_string(asked).expect("asked"), "-a ppp0.rxlane\n-d ppp0.rxlane\n");
+    assert_eq!(fs::read_to_string(calls).expect("the calls"), "-a ppp0.rxlane\n-d ppp0.rxlane\n");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_killed_client_is_missed_and_the_next_one_connects_at_once() {
 }
 
 #[test]
-fn a_concentrator_that_stays_away_is_missed_and_the_session_comes_back_if_that_is_wanted() {
+fn a_concentrator_that_stays_away_is_missed_and_the_session_comes_back_if_requested() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     let client = line.connect("alice", &ECHO);
@@ -140,7 +140,7 @@ fn other_mac_addresses_of_either_end_are_found_out() {
 }
 
 #[test]
-fn interfaces_that_somebody_deletes_are_told() {
+fn interfaces_that_somebody_deletes_are_reported() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     let client = line.connect("alice", &[]);
@@ -166,19 +166,19 @@ fn interfaces_that_somebody_deletes_are_told() {
 fn scripts_run_when_it_comes_up_and_when_it_ends() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&["--dns", "10.64.0.53"]);
-    let told = line.path("told");
+    let calls = line.path("calls");
     for name in ["up", "down"] {
         let text = format!(
             "echo {name} $1 $2 $4 $5 $IFNAME $IPLOCAL $IPREMOTE $DNS1 $LLREMOTE $PEERNAME $PPPLOGNAME $MTU ${{CONNECT_TIME:+over}} \
              >> {}\n",
-            told.display()
+            calls.display()
         );
         script(&line.path(name), &text);
     }
     // A path is one of the folder of the caller.
     let mut command = line.connect_command("alice", &["--up-script", "./up", "--down-script", "./down"]);
     let client = Process::start(command.current_dir(line.path("")));
-    let text = || fs::read_to_string(&told).unwrap_or_default();
+    let text = || fs::read_to_string(&calls).unwrap_or_default();
     let all = "ppp0 wan0 10.64.0.2 10.64.0.1 ppp0 10.64.0.2 10.64.0.1 10.64.0.53 fe80::1 rxlane alice 1492";
     wait_until("the script", || text() == format!("up {all}\n"));
     let said = client.interrupted().ends(0).text();

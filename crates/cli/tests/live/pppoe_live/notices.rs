@@ -7,7 +7,7 @@ use testkit::netns::Veth;
 use testkit::wait_until;
 
 #[test]
-fn a_line_without_carrier_is_told_by_both_ends() {
+fn a_line_without_carrier_is_reported_by_both_ends() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&[]);
     assert_eq!(line.concentrator()["parent_works"], true);
@@ -55,7 +55,7 @@ fn an_error_of_before_has_its_age() {
 }
 
 #[test]
-fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
+fn a_default_route_that_is_not_there_is_reported_with_what_is_in_its_way() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&[]);
     line.near.veth(&Veth::pair("lan0", "lan1")).expect("a pair");
@@ -72,15 +72,15 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     line.near(&["status", "ppp0"])
         .says("default route IPv4: none (`default via")
         .says("default route IPv6, metric 1");
-    // Whoever does as told has it, and status knows.
+    // Whoever follows that has it, and status knows.
     let missing = || line.status("ppp0")["default_routes"][0]["missing"].clone();
     line.ip(&["-4", "route", "del", "default", "via", "192.0.2.1", "dev", "lan0", "metric", "0"]);
-    let gone = "it was removed: `ip -4 route add default dev ppp0 metric 0` adds it again";
-    assert_eq!(missing(), gone);
+    let removed = "it was removed: `ip -4 route add default dev ppp0 metric 0` adds it again";
+    assert_eq!(missing(), removed);
     line.ip(&["-4", "route", "add", "default", "dev", "ppp0", "metric", "0"]);
     assert_eq!(missing(), Value::Null);
     line.ip(&["-4", "route", "del", "default"]);
-    assert_eq!(missing(), gone);
+    assert_eq!(missing(), removed);
     // The next session has it by itself.
     line.far(&["disconnect", "--concentrator", WAN, "--user", "alice"]);
     client.hear(": open", 2);

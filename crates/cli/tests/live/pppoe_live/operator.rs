@@ -61,7 +61,7 @@ fn sessions_are_disconnected_one_by_one_and_all() {
 }
 
 #[test]
-fn a_pool_is_one_route_unless_an_address_beside_it_leads_elsewhere() {
+fn a_pool_is_one_route_unless_an_address_next_to_it_leads_elsewhere() {
     let Some(line) = Line::new() else { return };
     let pool = ["--pool", "10.64.0.2-10.64.255.254"];
     let routes = || line.far.run("ip", &["-4", "route", "show", "dev", "pppoe0"]).expect("routes");
@@ -108,8 +108,8 @@ fn what_a_subscriber_sends_and_receives_is_captured() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file.pcapng");
-    let start = |whose: &str| {
-        let words = ["capture", whose, "--output", file.to_str().expect("UTF-8")];
+    let start = |subscriber: &str| {
+        let words = ["capture", subscriber, "--output", file.to_str().expect("UTF-8")];
         let capture = Process::start(&mut line.command(&line.far, &words));
         capture.hear("capturing on wan0", 1);
         capture
@@ -260,8 +260,8 @@ fn one_of_two_concentrators_is_pinned() {
     second.hear("disconnect --concentrator", 1);
     let alice = line.text("alice");
     let connect = ["connect", "br0", "--user", "alice", "--password-file", &alice];
-    let shown = other.run("cat", &["/sys/class/net/wan0/address"]).expect("an address");
-    for (pin, name) in [("first", "first"), ("second", "second"), (shown.trim(), "second")] {
+    let address = other.run("cat", &["/sys/class/net/wan0/address"]).expect("an address");
+    for (pin, name) in [("first", "first"), ("second", "second"), (address.trim(), "second")] {
         let mut command = line.command(&line.near, &[&connect[..], &["--ac", pin]].concat());
         let client = Process::start(&mut command);
         client.hear(": open", 1);

@@ -18,7 +18,7 @@ use testkit::{PATIENCE, wait_until};
 
 /// The former process has ended its interface by then, and goes on with another one.
 #[test]
-fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_process() {
+fn a_successor_that_ends_when_it_serves_leaves_the_sessions_to_the_former_process() {
     let Some(line) = Line::new() else { return };
     line.write("secrets", ROUTED);
     let accounts = line.text("accounts");
@@ -34,9 +34,9 @@ fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_pro
         assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
         // One that had got further has the former's place.
         if times > 1 {
-            let (beside, place) = (line.path("beside"), line.socket());
-            let listener = UnixListener::bind(&beside).expect("a socket");
-            fs::rename(&beside, &place).expect("moved");
+            let (temporary, place) = (line.path("temporary"), line.socket());
+            let listener = UnixListener::bind(&temporary).expect("a socket");
+            fs::rename(&temporary, &place).expect("moved");
             drop(listener);
         }
         drop((successor, reader));
@@ -62,9 +62,9 @@ fn a_successor_that_is_gone_when_it_serves_leaves_the_sessions_to_the_former_pro
     assert!(records[1]["received_octets"].as_u64() > Some(6 << 16), "{account}");
 }
 
-/// Somebody else has the name of the interface by then: nobody has the sessions, and subscribers are told at once.
+/// Somebody else has the name of the interface by then: nobody has the sessions, and subscribers get a PADT at once.
 #[test]
-fn a_former_process_that_cannot_go_on_tells_the_subscribers() {
+fn a_former_process_that_cannot_go_on_disconnects_the_subscribers() {
     let Some(line) = Line::new() else { return };
     let accounts = line.text("accounts");
     let first = line.serve(&["--accounting", &accounts]);
@@ -90,10 +90,10 @@ fn a_former_process_that_cannot_go_on_tells_the_subscribers() {
 #[derive(Clone, Copy, Debug)]
 enum Moment {
     /// It has an interface of its own.
-    Beside,
+    HasInterface,
     /// It has a socket of its own.
     Listens,
-    /// The interface of the former process is gone.
+    /// The interface of the former process is removed.
     Without,
     /// Its interface has the name.
     Renamed,
@@ -105,22 +105,22 @@ impl Line {
     /// Waits until a successor is that far, as exactly as can be; gives up when it serves, or is late.
     fn await_moment(&self, moment: Moment, successor: &Process) {
         let own = format!("rxlane-{}", successor.process());
-        let mut beside = self.socket().into_os_string();
-        beside.push(format!(".{}", successor.process()));
-        let (beside, place) = (PathBuf::from(beside), self.socket());
+        let mut own_socket = self.socket().into_os_string();
+        own_socket.push(format!(".{}", successor.process()));
+        let (own_socket, place) = (PathBuf::from(own_socket), self.socket());
         let number = |path: &PathBuf| fs::symlink_metadata(path).ok().map(|file| file.st_ino());
         let former = number(&place);
         let until = Instant::now() + PATIENCE;
         self.far.inside(|| {
-            let mut was_beside = false;
+            let mut had_interface = false;
             let is_there = |name: &str| link_by_name(name).is_ok();
             while Instant::now() < until {
-                was_beside |= is_there(&own);
+                had_interface |= is_there(&own);
                 let is_so = match moment {
-                    Moment::Beside => was_beside,
-                    Moment::Listens => beside.exists(),
-                    Moment::Without => was_beside && !is_there("pppoe0"),
-                    Moment::Renamed => was_beside && !is_there(&own),
+                    Moment::HasInterface => had_interface,
+                    Moment::Listens => own_socket.exists(),
+                    Moment::Without => had_interface && !is_there("pppoe0"),
+                    Moment::Renamed => had_interface && !is_there(&own),
                     Moment::Placed => number(&place) != former,
                 };
                 let said = successor.said();
@@ -141,7 +141,7 @@ fn a_successor_that_is_killed_at_any_moment_costs_no_session() {
     let mut serving = line.serve(&[]);
     let client = line.connect("alice", &ECHO);
     let (mut kept, mut alone) = (0, 0);
-    let moments = [Moment::Beside, Moment::Listens, Moment::Without, Moment::Renamed, Moment::Placed];
+    let moments = [Moment::HasInterface, Moment::Listens, Moment::Without, Moment::Renamed, Moment::Placed];
     // And by itself, behind each step at which the state on the disk changes.
     let moments = moments.into_iter().map(Ok).chain((1..).map(Err::<Moment, u32>));
     for moment in moments {

@@ -1,11 +1,11 @@
-//! Who gets no session, and how they are told why.
+//! Who gets no session, and the reason that they get.
 
 use super::line::{GATEWAY, Line, WAN};
 use crate::process::Process;
 use crate::run::{BINARY, Ended};
 
 #[test]
-fn a_wrong_password_and_an_unknown_user_are_told() {
+fn a_wrong_password_and_an_unknown_user_are_reported() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     line.write("mallory", "guess\n");
@@ -43,13 +43,13 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
     for (rate, is_exceeded) in [("1:1", true), ("10:100", false)] {
         let serving = line.serve(&["--host-rate", rate]);
         // Six PADI of one host.
-        let asked: Vec<Process> = (0..6)
+        let clients: Vec<Process> = (0..6)
             .map(|_| {
                 let mut command = line.near.command(BINARY);
                 Process::start(command.args(["pppoe", "discover", WAN, "--seconds", "1"]))
             })
             .collect();
-        asked.into_iter().for_each(|asked| drop(asked.ended()));
+        clients.into_iter().for_each(|client| drop(client.ended()));
         let counters = &line.concentrator()["counters"];
         let count = |name: &str| counters[name].as_u64().unwrap_or_default();
         assert_eq!(count("ignored_host_rate") > 0, is_exceeded, "{counters:#}");
@@ -60,7 +60,7 @@ fn discovery_is_answered_at_the_rates_that_are_set() {
 }
 
 #[test]
-fn who_gives_no_name_or_allows_no_method_is_told_how_to() {
+fn who_gives_no_name_or_allows_no_method_gets_advice() {
     let Some(line) = Line::new() else { return };
     for method in ["chap", "pap"] {
         let serving = line.serve(&["--auth", method]);
@@ -123,7 +123,7 @@ fn one_more_session_of_a_user_replaces_the_first_or_is_refused() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_told() {
+fn a_name_that_is_taken_is_reported() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);
     let first = line.connect("alice", &[]);

@@ -23,7 +23,7 @@ fn secrets_of_pppds_form_are_read() {
 }
 
 #[test]
-fn secrets_that_give_nothing_or_to_everybody_are_told() {
+fn secrets_that_give_nothing_or_to_everybody_are_reported() {
     let Some(line) = Line::new() else { return };
     for (text, mode, message) in [
         ("# nobody yet\n", 0o600, "there is no subscriber in"),

@@ -105,7 +105,7 @@ impl Line {
         assert!(links.contains("pppoe0") && !links.contains("rxlane-"), "{links}");
     }
 
-    /// As they were before the former interface was gone, beside whose they stood.
+    /// As they were before the former interface was removed, next to whose routes they stood.
     pub fn assert_routes(&self) {
         let routes = |family| self.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
         let routes = routes("-4") + &routes("-6");
@@ -114,14 +114,14 @@ impl Line {
         }
     }
 
-    /// Where the concentrator is asked.
+    /// Where the concentrator takes requests.
     pub fn socket(&self) -> PathBuf {
         let namespace =
             self.far.inside(|| fs::metadata("/proc/thread-self/ns/net").expect("procfs").st_ino());
         self.path("state").join(format!("concentrator-{namespace}-{WAN}.sock"))
     }
 
-    /// How many sessions a process has, where it is the one that is asked.
+    /// How many sessions a process has, where it is the one that answers.
     pub fn sessions_of(&self, process: u32) -> Option<u64> {
         let output = self.far(&["sessions", WAN, "--json"]);
         let concentrator: Value = serde_json::from_slice(&output.stdout).ok()?;
@@ -132,7 +132,7 @@ impl Line {
     pub fn takes_over(&self) -> (UnixStream, BufReader<UnixStream>) {
         let mut stream = UnixStream::connect(self.socket()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-        stream.write_all(b"takeover\n").expect("asked");
+        stream.write_all(b"takeover\n").expect("requested");
         let reader = BufReader::new(stream.try_clone().expect("a copy"));
         (stream, reader)
     }
@@ -203,9 +203,9 @@ fn a_takeover_with_too_few_descriptors_changes_nothing() {
     line.far(&["disconnect", "--concentrator", WAN]).ends(0);
 }
 
-/// A successor that says what it has to say up to some word, and is gone then.
+/// A successor that says what it has to say up to some word, and ends then.
 #[test]
-fn a_successor_that_is_gone_before_it_serves_changes_nothing() {
+fn a_successor_that_ends_before_it_serves_changes_nothing() {
     let Some(line) = Line::new() else { return };
     let accounts = line.text("accounts");
     let first = line.serve(&["--accounting", &accounts]);
@@ -277,12 +277,12 @@ fn takeovers_at_the_same_time_lose_nothing() {
 
 /// Whoever called the successor is killed before that can say that it serves; the former process may have no sessions.
 #[test]
-fn a_successor_whose_caller_is_gone_serves() {
+fn a_successor_without_its_caller_serves() {
     let Some(line) = Line::new() else { return };
     let (first, log) = (line.serve(&[]), line.text("log"));
     let caller = Process::start(&mut line.serve_command(&["--takeover", "--daemon", "--log", &log]));
     let children = format!("/proc/{0}/task/{0}/children", caller.process());
-    wait_until("the process that stays", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
+    wait_until("the daemon", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
     caller.killed();
     first.ended().ends(0);
     wait_until("it says so", || {

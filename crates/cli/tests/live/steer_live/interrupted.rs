@@ -50,7 +50,7 @@ fn signals_that_come_again_and_again_are_one() {
 
 /// Where the mount namespace of process 1 may not be looked at, that of an ancestor is where the pins are.
 #[test]
-fn what_stays_takes_steering_away_when_whoever_started_it_has_ended() {
+fn the_daemon_takes_steering_away_when_whoever_started_it_has_ended() {
     let Some(machine) = Machine::steer() else { return };
     let Some(_) = require("setpriv", program("setpriv")) else { return };
     let before = machine.state();

@@ -1,4 +1,4 @@
-//! What is there for the process that stays, and that it stays.
+//! What is there for the daemon, and that it keeps running.
 
 use crate::machine::{Machine, WAN, signal};
 use crate::run::Ended;
@@ -49,7 +49,7 @@ fn a_bpf_file_system_that_was_mounted_for_it_goes_with_the_last_that_was_steered
 }
 
 #[test]
-fn an_address_that_cannot_be_served_is_told_with_the_reason() {
+fn an_address_that_cannot_be_served_is_reported_with_the_reason() {
     let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     let taken = machine.inside(|| TcpListener::bind("127.0.0.1:9144")).expect("a port of the namespace");

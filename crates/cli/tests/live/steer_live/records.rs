@@ -72,7 +72,7 @@ fn down_takes_steering_away_whatever_a_record_is() {
 }
 
 #[test]
-fn a_process_whose_record_is_overwritten_ends_with_steering() {
+fn a_process_with_an_overwritten_record_ends_with_steering() {
     let Some(machine) = Machine::steer() else { return };
     machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]).ends(0);
     let Instance { namespace, name, .. } = place(&machine);

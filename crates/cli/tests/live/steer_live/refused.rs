@@ -21,7 +21,7 @@ fn a_limit_of_locked_memory_is_raised_or_does_not_count() {
 
 /// The kernel refuses one call of bpf(2) as an older one would that does not know it.
 #[test]
-fn a_kernel_without_queues_in_front_of_cpus_is_told_what_it_takes() {
+fn a_kernel_without_queues_in_front_of_cpus_is_refused_with_what_it_takes() {
     const CALLS: usize = 20;
     /// More than there are, and as many as strace can count.
     const NONE: usize = 65_535;

@@ -16,7 +16,7 @@ fn restore(namespace: &Namespace, name: &str) {
 }
 
 #[test]
-fn a_setting_of_a_renamed_interface_is_told_with_the_command_that_restores_it() {
+fn a_setting_of_a_renamed_interface_is_reported_with_the_command_that_restores_it() {
     let Some(machine) = Machine::steer() else { return };
     let before = machine.state();
     up(&machine, &["--disable-rxvlan"]);
@@ -44,7 +44,7 @@ fn a_setting_of_a_renamed_interface_is_told_with_the_command_that_restores_it() 
 }
 
 #[test]
-fn a_setting_of_an_interface_that_went_away_is_told_until_it_is_restored() {
+fn a_setting_of_an_interface_that_went_away_is_reported_until_it_is_restored() {
     let Some(machine) = Machine::steer() else { return };
     let there = Namespace::new().expect("a namespace");
     // One of the same name in another namespace has nothing to do with it.
@@ -88,15 +88,15 @@ fn a_setting_outlives_the_namespace_in_which_it_was_made() {
 }
 
 #[test]
-fn what_stays_in_the_foreground_takes_steering_off_an_interface_that_leaves_and_tells_its_setting() {
+fn a_foreground_process_takes_steering_off_an_interface_that_leaves_and_reports_its_setting() {
     for (more, code, words) in [(&[][..], 0, "no longer steered"), (&["--disable-rxvlan"], 1, RESTORES[0])] {
         let Some(machine) = Machine::steer() else { return };
         let there = Namespace::new().expect("a namespace");
-        let child = machine.stays_in_the_foreground(more);
+        let child = machine.start_in_the_foreground(more);
         machine.ip(&["link", "set", WAN, "netns", there.name()]);
         child.wait_with_output().expect("an end").ends(code).says(words);
-        let shown = there.run("ip", &["-d", "-o", "link", "show", "dev", WAN]).expect("the interface");
-        assert!(!shown.contains("xdp"), "{shown}");
+        let link = there.run("ip", &["-d", "-o", "link", "show", "dev", WAN]).expect("the interface");
+        assert!(!link.contains("xdp"), "{link}");
         if code == 1 {
             machine.run_in(&there, &["down", WAN]).ends(1);
             restore(&there, WAN);

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use testkit::{wait_for, wait_until};
 
 /// What the program wrote: as a screen, and as it came.
-struct Shown {
+struct Written {
     screen: Screen,
     bytes: Vec<u8>,
 }
@@ -25,9 +25,9 @@ pub struct Terminal {
     child: Child,
     /// `None`: closed, as when a window is.
     master: Option<File>,
-    /// Kept open, so that what was written last can still be read, and the modes asked for.
+    /// Kept open, so that what was written last can still be read, and the modes queried.
     slave: File,
-    shown: Arc<Mutex<Shown>>,
+    written: Arc<Mutex<Written>>,
     /// Reads what the program writes, until this is set and something more comes.
     reader: Option<JoinHandle<()>>,
     is_closing: Arc<AtomicBool>,
@@ -52,8 +52,8 @@ impl Terminal {
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let master = File::from(master);
         let screen = Screen::new(columns, rows);
-        let shown = Arc::new(Mutex::new(Shown { screen, bytes: Vec::new() }));
-        let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&shown));
+        let written = Arc::new(Mutex::new(Written { screen, bytes: Vec::new() }));
+        let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&written));
         let is_closing = Arc::new(AtomicBool::new(false));
         let is_last = Arc::clone(&is_closing);
         let reader = thread::spawn(move || {
@@ -67,7 +67,7 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, master: Some(master), slave, shown, reader: Some(reader), is_closing }
+        Terminal { child, master: Some(master), slave, written, reader: Some(reader), is_closing }
     }
 
     /// Closes the terminal while the program runs; a key makes it write once more, so that nobody reads on.
@@ -84,7 +84,7 @@ impl Terminal {
 
     /// The text on the screen.
     pub fn screen(&self) -> String {
-        self.shown.lock().expect("no panic").screen.text()
+        self.written.lock().expect("no panic").screen.text()
     }
 
     /// Waits until `text` is on the screen, in one line or wrapped, whatever the blanks.
@@ -99,9 +99,9 @@ impl Terminal {
         self.master().write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Another size, which the kernel tells the program.
+    /// Another size, of which the kernel informs the program.
     pub fn resize(&self, columns: u16, rows: u16) {
-        self.shown.lock().expect("no panic").screen.resize(columns, rows);
+        self.written.lock().expect("no panic").screen.resize(columns, rows);
         tcsetwinsize(self.master(), size(columns, rows)).expect("its size");
     }
 
@@ -112,15 +112,15 @@ impl Terminal {
 
     /// Waits for the end of the program.
     pub fn end(&mut self) -> ExitStatus {
-        let shown = Arc::clone(&self.shown);
-        let screen = || shown.lock().expect("no panic").screen.text();
+        let written = Arc::clone(&self.written);
+        let screen = || written.lock().expect("no panic").screen.text();
         let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", screen()));
         let status = wait_for(what, || self.child.try_wait().expect("a child"));
         // What it wrote last comes before this, which means nothing.
         const LAST: &[u8] = b"\x1b[?7777h";
         if self.reader.is_some() {
             (&self.slave).write_all(LAST).expect("written");
-            wait_until("all that it wrote", || shown.lock().expect("no panic").bytes.ends_with(LAST));
+            wait_until("all that it wrote", || written.lock().expect("no panic").bytes.ends_with(LAST));
         }
         status
     }
@@ -137,19 +137,19 @@ impl Terminal {
 
     /// Whether the program has the other screen and takes keys one by one.
     pub fn is_taken(&self) -> bool {
-        let shown = self.shown.lock().expect("no panic");
-        shown.screen.is_alternate() && !self.is_line_wise()
+        let written = self.written.lock().expect("no panic");
+        written.screen.is_alternate() && !self.is_line_wise()
     }
 
     /// Whether the terminal is as it was.
     pub fn is_restored(&self) -> bool {
-        let shown = self.shown.lock().expect("no panic");
-        !shown.screen.is_alternate() && !shown.screen.is_cursor_hidden && self.is_line_wise()
+        let written = self.written.lock().expect("no panic");
+        !written.screen.is_alternate() && !written.screen.is_cursor_hidden && self.is_line_wise()
     }
 
     /// Whether any colour was set: SGR 30 to 37, 38, 90 to 97 (ECMA-48, ISO 8613-6).
     pub fn has_colours(&self) -> bool {
-        let bytes = self.shown.lock().expect("no panic").bytes.clone();
+        let bytes = self.written.lock().expect("no panic").bytes.clone();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         text.split("\x1b[").skip(1).any(|sequence| {
             let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
