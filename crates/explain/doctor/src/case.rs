@@ -214,7 +214,7 @@ impl<'a> Case<'a> {
         places.iter().filter_map(move |place| snapshot.interrupts.get(*place))
     }
 
-    /// What is asked of the interrupts of all devices together.
+    /// The requirements on the interrupts of all devices together.
     pub(crate) fn machine(&self) -> &Machine {
         self.machine.get_or_init(|| Machine::of(self))
     }
@@ -405,7 +405,7 @@ impl<'a> Case<'a> {
         mixes.get(&interface.name).filter(|(mix, _)| mix.source.frames > 0)
     }
 
-    /// What the model expects where software spreads the frames of a queue; `None`: cannot tell.
+    /// What the model expects where software spreads the frames of a queue; `None`: unknown.
     pub(crate) fn modelled(&self, device: &Device<'_>, queue: u32, by: By) -> Option<Modelled> {
         if !self.asks_model {
             return None;

@@ -19,7 +19,7 @@ const DECIDING: [&[&str]; 3] = [
     &["ring-overflow", "backlog-drop"],
 ];
 
-/// What is wrong, as far as the case tells.
+/// What is wrong, as far as the case shows.
 pub fn diagnose(case: &Case<'_>) -> Report {
     let mut findings: Vec<Finding> = Vec::new();
     let mut rules: Vec<RuleRow> = Vec::new();

@@ -40,7 +40,7 @@ pub(crate) enum Distribution {
     Spread {
         even: bool,
     },
-    /// Too few frames were counted to tell.
+    /// Too few frames were counted to judge.
     TooFew,
     /// The text does not count frames by queue.
     Uncounted,

@@ -1,9 +1,9 @@
-//! How long a frame a device lets in, as its profile tells for MTU 1500, and what follows from that for another MTU.
+//! How long a frame a device lets in, as its profile says for MTU 1500, and what follows from that for another MTU.
 
 use crate::stacked::{ETHERNET, TAG, USUAL_MTU};
 use nic::{Profile, schema};
 
-/// What a device lets in, as far as its profile tells: bytes without FCS.
+/// What a device lets in, as far as its profile says: bytes without FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub at_least: Option<u32>,
@@ -48,7 +48,7 @@ fn claimed(profile: &Profile, tags: u32, outer: Option<u16>) -> Option<u32> {
     let key = match (tags, profile.ints(schema::TAG_ALLOWANCE), outer) {
         (0, _, _) => schema::FRAME_UNTAGGED,
         (_, Some(allowed), Some(outer)) if !allowed.contains(&u64::from(outer)) => schema::FRAME_UNTAGGED,
-        // A limit that depends on a TPID that the text does not tell.
+        // A limit that depends on a TPID that the text does not name.
         (_, Some(_), None) => return None,
         (1, _, _) => schema::FRAME_ONE_TAG,
         _ => schema::FRAME_TWO_TAGS,
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(limit("i210", 2, None, 1500), (Some(1532), Some(1532)));
         assert_eq!(limit("82599", 1, Some(0x8100), 1500), (Some(1518), Some(1518)));
         assert_eq!(limit("82599", 1, Some(0x88a8), 1500), (Some(1514), Some(1514)));
-        // The limit depends on a TPID that nobody told: a packet of the MTU without a tag fits, that is all.
+        // The limit depends on a TPID that is unknown: a packet of the MTU without a tag fits, that is all.
         assert_eq!(limit("82599", 1, None, 1500), (Some(1514), None));
     }
 

@@ -52,14 +52,14 @@ pub(crate) fn only_full_thread<'a>(case: &Case<'a>) -> Option<(u32, &'a Process,
     (busy.next().is_none() && first.2 >= THREAD_FULL).then_some(first)
 }
 
-/// Time that may be receive work, per cent. Where soft interrupts are not told apart, as on the BSDs, it hides in
+/// Time that may be receive work, per cent. Where soft interrupts are not counted separately, as on the BSDs, it hides in
 /// system and interrupt time; where they are, system time is the processes' own, and ksoftirqd's counts as softirq
 /// (`irqtime_account_process_tick()` in kernel/sched/cputime.c).
 fn receiving(load: &host::Load) -> f64 {
     load.interrupt + load.softirq.unwrap_or(load.system)
 }
 
-/// Time in interrupts, soft ones included, per cent; `None` where soft interrupts are not told apart.
+/// Time in interrupts, soft ones included, per cent; `None` where soft interrupts are not counted separately.
 pub(crate) fn receiving_in_softirq(load: &host::Load) -> Option<f64> {
     Some(load.interrupt + load.softirq?)
 }
@@ -84,7 +84,7 @@ impl Load {
         matches!(self.state, CpuLoad::Room { .. } | CpuLoad::OtherWork { .. })
     }
 
-    /// How grave a bottleneck at this CPU is: `unless` where the load does not tell.
+    /// How grave a bottleneck at this CPU is: `unless` where the load does not say.
     pub fn severity(&self, unless: Severity) -> Severity {
         match self.state {
             _ if self.is_full() => Severity::Critical,
@@ -252,6 +252,10 @@ mod tests {
             assert_eq!(of(user, 0.0, 0.0, Some(softirq), idle), expected, "{user} {softirq} {idle}");
         }
         assert_eq!(of(0.0, 90.0, 0.0, Some(8.0), 2.0), (false, true), "system time is the processes' own");
-        assert_eq!(of(0.0, 20.0, 75.0, None, 2.0), (true, false), "soft interrupts are not told apart");
+        assert_eq!(
+            of(0.0, 20.0, 75.0, None, 2.0),
+            (true, false),
+            "soft interrupts are not counted separately"
+        );
     }
 }

@@ -59,8 +59,8 @@ impl Placement {
             let here: Vec<&Source<'_>> =
                 together.into_iter().filter(|source| !placement.moves(source)).collect();
             // One stays: of those that cannot be moved, or else the busiest.
-            let stays = usize::from(here.iter().all(|source| !source.vector.is_fixed(case)));
-            let movable = here.into_iter().filter(|source| !source.vector.is_fixed(case)).skip(stays);
+            let kept = usize::from(here.iter().all(|source| !source.vector.is_fixed(case)));
+            let movable = here.into_iter().filter(|source| !source.vector.is_fixed(case)).skip(kept);
             let cpus = if remaining.is_empty() { &free } else { &remaining };
             for source in movable {
                 // What is little by itself moves only to a CPU that no vector was given.

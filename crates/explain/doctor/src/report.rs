@@ -63,7 +63,7 @@ pub enum Verdict {
     /// What was looked at is in order, and enough was looked at.
     Healthy,
     Limited,
-    /// The text does not tell.
+    /// The text does not say.
     Unknown,
 }
 
@@ -174,7 +174,7 @@ pub struct VectorRow {
     pub action: String,
     /// Queue, where the name says.
     pub queue: Option<u32>,
-    /// Interrupts by CPU; empty where the system does not tell CPUs apart.
+    /// Interrupts by CPU; empty where the system does not count by CPU.
     pub per_cpu: BTreeMap<u32, u64>,
     pub total: u64,
     /// Interrupts a second between the samples.
@@ -233,7 +233,7 @@ pub struct RuleRow {
 pub enum Outcome {
     Found,
     Clear,
-    /// It could not tell.
+    /// It could not decide.
     InsufficientData,
     /// There is nothing here that it is about.
     DoesNotApply,

@@ -112,7 +112,7 @@ fn spreads(device: &Device<'_>, queue: u32, steered: &Steered<'_>) -> Software {
     if let Some(rps) = device.queues.get(&0).and_then(|queue| queue.rps.as_ref())
         && !rps.get().is_empty()
     {
-        // A frame that comes out of a cpumap has no receive queue noted, and is the first one's
+        // A frame that comes out of a cpumap has no receive queue recorded, and is the first one's
         // (`get_rps_cpu()` in net/core/dev.c).
         software.facts.push(Fact::RpsAgain { cpus: rps.get().clone() });
         software.quotes.push(rps.quote().clone());

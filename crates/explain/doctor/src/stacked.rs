@@ -86,7 +86,7 @@ pub enum StackedKind {
     Vlan,
     Qinq,
     Pppoe,
-    /// A PPP interface over something that the text does not tell.
+    /// A PPP interface over something that the text does not name.
     Ppp,
 }
 
@@ -108,7 +108,7 @@ pub struct OffloadRow {
     pub feature: &'static str,
     /// Whether it is on here.
     pub here: bool,
-    /// Whether it is on at the nearest interface below that tells.
+    /// Whether it is on at the nearest interface below that reports it.
     pub below: bool,
     pub lost: bool,
     /// Whether nobody can turn it on here.
@@ -238,7 +238,7 @@ impl<'a> Stack<'a> {
         self.below.last().filter(|_| self.is_complete).and_then(|(_, interface)| *interface)
     }
 
-    /// Whether it is PPP over Ethernet: over what else a PPP interface could stand, no text tells.
+    /// Whether it is PPP over Ethernet: over what else a PPP interface could stand, no text says.
     pub fn is_pppoe(&self) -> bool {
         is_ppp(self.top) && !self.below.is_empty()
     }
@@ -451,7 +451,7 @@ fn offloads(case: &Case<'_>, stack: &Stack<'_>) -> Vec<OffloadRow> {
         .collect()
 }
 
-/// Whether a feature is on at the nearest interface below that tells, with the line.
+/// Whether a feature is on at the nearest interface below that reports it, with the line.
 pub(crate) fn feature_below<'a>(case: &Case<'a>, stack: &Stack<'a>, name: &str) -> Option<(bool, &'a Quote)> {
     stack.below.iter().find_map(|(_, interface)| {
         let (feature, quote) = case.feature((*interface)?, name)?;

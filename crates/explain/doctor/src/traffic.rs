@@ -37,7 +37,7 @@ impl Traffic {
         self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)
     }
 
-    /// How the device distributes the sample as it is set up now; and whether that can be told: where no single profile
+    /// How the device distributes the sample as it is set up now; and whether that is known: where no single profile
     /// fits, or its hash function is none that is computed here, the queues mean nothing.
     pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<(Mix, bool)> {
         self.over(device, case, self.cpus)

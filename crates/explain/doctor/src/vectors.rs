@@ -31,7 +31,7 @@ enum Busy<'a> {
     TooFew,
     /// Next to the busiest interface of the machine this one has no load.
     Negligible,
-    /// The text does not show them, or does not tell CPUs apart.
+    /// The text does not show them, or does not count by CPU.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ fn all<'c>(device: &Device<'c>) -> Option<Vec<Vector<'c>>> {
     found.filter(|vectors| !vectors.is_empty())
 }
 
-/// What is asked of all devices together; [`Case::machine`] keeps it.
+/// The requirements on all devices together; [`Case::machine`] keeps it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     /// Most receive interrupts that a device counted between two samples.
@@ -158,7 +158,7 @@ fn compared<'c>(machine: &Machine, device: &Device<'c>) -> Busy<'c> {
 
 /// The vectors of a device that carry load; else what became of the rule that asks for them.
 pub(crate) fn judged<'c>(device: &Device<'c>) -> Result<Vec<Vector<'c>>, Judgement> {
-    if !are_shown(device) {
+    if !are_listed(device) {
         return Err(Judgement::DoesNotApply);
     }
     let command = device.case.by_system("cat /proc/interrupts", "vmstat -i", "vmstat -i");
@@ -171,7 +171,7 @@ pub(crate) fn judged<'c>(device: &Device<'c>) -> Result<Vec<Vector<'c>>, Judgeme
 }
 
 /// Whether there are interrupts to show: not of a device without hardware, nor by CPU where the system adds them up.
-fn are_shown(device: &Device<'_>) -> bool {
+fn are_listed(device: &Device<'_>) -> bool {
     kind(device) != Some(&Kind::Veth) && device.driver_name() != Some("veth") && !device.case.is_bsd()
 }
 

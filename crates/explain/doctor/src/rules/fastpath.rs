@@ -137,9 +137,9 @@ fn of_refusal(case: &Case<'_>, fast_path: &FastPath, reason: &str) -> Option<Rem
                 interface.master.as_ref().map(|master| master.value.as_str())
             };
             let bridges: Vec<&str> = ports.iter().filter_map(master).collect();
-            let is_beside = |name: &String| master(name).is_some_and(|bridge| bridges.contains(&bridge));
-            if others.iter().any(is_beside) {
-                others.retain(is_beside);
+            let is_sibling = |name: &String| master(name).is_some_and(|bridge| bridges.contains(&bridge));
+            if others.iter().any(is_sibling) {
+                others.retain(is_sibling);
             }
             let known = !others.is_empty();
             let commands = known.then(|| again(&[&ports[..], &others].concat(), ""));

@@ -379,8 +379,8 @@ pub(super) fn hardware_off(case: &Case<'_>) -> Judgement {
     }
     let by_table = netfilter.flowtables.iter().find(|one| one.hardware == Some(false)).map(|one| &one.quote);
     let by_setting = || {
-        let shown = [HARDWARE, SOFTWARE, SECTION].into_iter().find_map(|name| snapshot.uci.get(name));
-        shown.map(host::Observed::quote)
+        let setting = [HARDWARE, SOFTWARE, SECTION].into_iter().find_map(|name| snapshot.uci.get(name));
+        setting.map(host::Observed::quote)
     };
     let Some(quote) = by_table.or_else(by_setting).or(netfilter.listed.as_ref()) else {
         return Judgement::lacks("nft list flowtables");

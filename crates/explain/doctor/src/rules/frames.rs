@@ -114,7 +114,7 @@ fn arithmetic(case: &Case<'_>, long: &[&Stack<'_>]) -> Vec<Fact> {
 /// The largest MTU of a Linux Ethernet device (`ETH_MAX_MTU`), which a text may exceed.
 const LARGEST_MTU: u32 = 65_535;
 
-/// The MTU of the device at which a full frame is let in, as far as the profile tells.
+/// The MTU of the device at which a full frame is let in, as far as the profile says.
 fn sufficient_mtu(case: &Case<'_>, stack: &Stack<'_>) -> Option<u32> {
     let frame = stack.frame()?;
     let now = stacked::mtu(stack.device()?)?;

@@ -55,8 +55,8 @@ fn fastest<'c>(device: &Device<'c>) -> Option<(u32, Option<&'c Quote>)> {
         let speeds = |profile: &'c Profile| profile.ints(schema::SPEEDS)?.iter().max().copied();
         u32::try_from(device.case.agreed(device, speeds)?).ok()
     };
-    let shown = device.interface.link.supported.as_ref();
-    shown.map(|most| (most.value, Some(&most.quote))).or_else(|| Some((by_profile()?, None)))
+    let supported = device.interface.link.supported.as_ref();
+    supported.map(|most| (most.value, Some(&most.quote))).or_else(|| Some((by_profile()?, None)))
 }
 
 /// Times that a link went down from which it is a sign of a bad cable or port: each restart of the interface is one, too.

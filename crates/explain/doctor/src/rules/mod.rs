@@ -147,7 +147,7 @@ fn alone(lacks: &str) -> Vec<&str> {
     }
 }
 
-/// The finding that rules could not tell, where something was read at all, and the outputs that would let them.
+/// The finding that rules could not decide, where something was read at all, and the outputs that would let them.
 pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding> {
     let lacking: Vec<&RuleRow> =
         rules.iter().filter(|row| row.outcome == Outcome::InsufficientData).collect();

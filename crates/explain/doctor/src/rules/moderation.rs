@@ -165,8 +165,8 @@ fn bge_off(device: &Device<'_>) -> Judgement {
         return Judgement::Clear;
     }
     let depth = device.case.sysctl(BGE_DEPTH).map(|(depth, _)| depth);
-    let wanted = INPUT_QUEUE.saturating_mul(bges(device.case).max(1));
-    let deepen = depth.filter(|&depth| depth < wanted).map(|_| format!("sysctl -w {BGE_DEPTH}={wanted}"));
+    let needed = INPUT_QUEUE.saturating_mul(bges(device.case).max(1));
+    let deepen = depth.filter(|&depth| depth < needed).map(|_| format!("sysctl -w {BGE_DEPTH}={needed}"));
     let commands = deepen.into_iter().chain([format!("sysctl -w {BGE_LEVEL}=4")]);
     found(Severity::Warning, Fact::BgeInterrupts { rate })
         .quotes([quote, line])

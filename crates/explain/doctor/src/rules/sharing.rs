@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of the busiest network device's interrupts from which a source takes part of a CPU that counts.
 pub(crate) const BUSY: f64 = 0.05;
-/// The same from which a network device is named beside busier ones.
+/// The same from which a network device is named along with busier ones.
 pub(crate) const SEEN: f64 = 0.001;
 /// An interrupt that one CPU serves.
 pub(crate) struct Source<'c> {

@@ -20,7 +20,7 @@ const LITTLE_TO_TIMER: f64 = 0.1;
 /// Receive softirqs, or frames, since boot that are little however short ago that was: ten minutes at [`LITTLE`].
 const TINY: u64 = 600_000;
 
-/// Lines of evidence beside the busy CPU's.
+/// Lines of evidence besides the busy CPU's.
 const MOST_QUOTES: usize = 4;
 
 /// Receive work by CPU.

@@ -29,7 +29,7 @@ pub(super) fn hidden(device: &Device<'_>) -> Judgement {
     match device.xdp.as_ref().map(|xdp| (*xdp.get(), xdp.quote())) {
         Some((Xdp::Native, line)) if own.is_some_and(|mode| *mode.get() == Xdp::Native) => {
             // A frame that goes through a cpumap becomes a socket buffer of its bytes alone, without the tag that the
-            // device put beside it (`__xdp_build_skb_from_frame()` in net/core/xdp.c).
+            // device put into its metadata (`__xdp_build_skb_from_frame()` in net/core/xdp.c).
             found(Severity::Warning, Fact::SteeringWithoutTag { name })
                 .quotes([line, strip_line])
                 .quotes(own.map(host::Observed::quote))

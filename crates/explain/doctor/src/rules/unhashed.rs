@@ -199,7 +199,7 @@ impl<'d> Unhashed<'d> {
     }
 }
 
-/// How much more a remedy has to bring than another to be offered beside it: less is a tie.
+/// How much more a remedy has to bring than another to be offered along with it: less is a tie.
 const BETTER: f64 = 1.3;
 
 /// Whether the model expects clearly more of a remedy than of another.

@@ -2,7 +2,7 @@
 //!
 //! `RXLANE_DUMPS` names a folder of such files. A file may begin with comments that say where it comes from; the
 //! output starts after a line `# --- raw below ---`. The files belong to their authors and are not in this project;
-//! their public sources are named beside each expectation.
+//! their public sources are named at each expectation.
 
 use rxlane_doctor::finding::{Certainty, Severity};
 use rxlane_doctor::report::{Report, Verdict};

@@ -97,9 +97,9 @@ fn bsd_negotiates_with_ifconfig() {
 #[test]
 fn an_interface_without_a_name_has_none_in_commands() {
     let report = report("NIC statistics:\n     rx_packets: 4294967290\n     rx_queue_0_packets: 9\n");
-    let wanted: Vec<&String> = report.rules.iter().flat_map(|row| &row.lacks).collect();
-    assert!(wanted.iter().any(|command| *command == "ethtool IFACE"), "{wanted:?}");
-    assert!(wanted.iter().all(|command| !command.ends_with(' ') && !command.contains("  ")), "{wanted:?}");
+    let lacking: Vec<&String> = report.rules.iter().flat_map(|row| &row.lacks).collect();
+    assert!(lacking.iter().any(|command| *command == "ethtool IFACE"), "{lacking:?}");
+    assert!(lacking.iter().all(|command| !command.ends_with(' ') && !command.contains("  ")), "{lacking:?}");
 }
 
 /// FreeBSD 13, netstat(1) -Q.
@@ -200,7 +200,7 @@ fn queues_processes_interfaces_and_counters() {
 
 /// A machine of each system of which next to nothing is known.
 const BARE: [&str; 6] = [
-    // One hot queue, and PPPoE, of a card that nothing names.
+    // One busy queue, and PPPoE, of a card that nothing names.
     "$ ethtool -S eth0\n     rx_queue_0_packets: 2000000000\n     rx_queue_1_packets: 0\n",
     "$ uname -sr\nLinux 6.12.9\n$ ethtool -i eth0\ndriver: igb\nbus-info: 0000:01:00.0\n",
     // Stacked devices, of a kernel and a card that nothing names.

@@ -167,7 +167,7 @@ fn vectors_behind_the_prompt_of_pfsense() {
 
 /// The last line of `top` without its end: the CPU is full all the same.
 #[test]
-fn a_full_cpu_whose_line_was_cut() {
+fn a_full_cpu_of_a_cut_line() {
     let text = "$ cat /proc/interrupts\n           CPU0       CPU1       CPU2\n\
                 104:          3          0  771233112   ITS-MSI 570949632 Edge      eth1\n\
                 105:          0          0  702231191   ITS-MSI 571473920 Edge      eth2\n$ top -b -n1\n\

@@ -288,7 +288,7 @@ fn openwrt_is_set_up_with_uci() {
     answers(&single, "single-queue", CALM, &["offers PacketSteering", &set(2), "rps_cpus"]);
 }
 
-/// What a hand-over costs beside the stack was counted on x86.
+/// What a hand-over costs compared with the stack was counted on x86.
 #[test]
 fn costs_of_another_architecture_are_not_given() {
     let row = |chip: &str| rows(4, &[&format!(" 24: 911223344 0 0 0  {chip}  eth0")]) + &load(0, 97.0, 1.0);

@@ -127,7 +127,7 @@ fn one_cpu_that_does_nearly_all_receive_work() {
     let busy = top("83.0 us, 11.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  6.0 si");
     // A line of a forum's router, where soft interrupts fill the CPU.
     let full = top("10.0 us, 15.0 sy,  0.0 ni,  6.7 id,  0.0 wa,  0.0 hi, 68.3 si");
-    let hot = queues("eth0", &[9_000_000, 1, 2, 3]) + &one_each("eth0") + &busy;
+    let busy_queue = queues("eth0", &[9_000_000, 1, 2, 3]) + &one_each("eth0") + &busy;
     // Without timers nobody knows in what time: nothing is little.
     let untimed = |counts: &str| {
         format!("$ cat /proc/softirqs\n                    CPU0       CPU1\n      NET_RX: {counts}\n")
@@ -141,7 +141,7 @@ fn one_cpu_that_does_nearly_all_receive_work() {
         (&softirqs([338, 1, 2, 3]), id, LACKS, &["cat /proc/softirqs, twice under load"]),
         (&one_each("eth0"), id, LACKS, &["cat /proc/softirqs"]),
         (&(work.clone() + &busy), id, CALM, &["OtherWork { cpu: 0", "=remedies: 0"]),
-        (&hot, "one-queue-hot", CALM, &["=remedies: 0"]),
+        (&busy_queue, "one-queue-hot", CALM, &["=remedies: 0"]),
         (&(work.clone() + &full), id, GRAVE, &["Load(Full"]),
         (&many, id, MAYBE, &["others: 1", "WorkOverUnknownTime", "!WorkIsLittle"]),
         (&tiny, id, CALM, &["WorkIsLittle"]),
@@ -160,9 +160,9 @@ fn rps_of_tg3_is_the_first_queues() {
         (166..).zip(lines).map(|(vector, (count, ring))| (vector, [count, 0, 0, 0], format!("eth1-{ring}")));
     let vectors = vectors(lines);
     for (driver, queue) in [("tg3", 0), ("igb", 1)] {
-        let hot = one(&(device("eth1", driver, "14e4:165f") + &vectors), "one-queue-hot");
+        let finding = one(&(device("eth1", driver, "14e4:165f") + &vectors), "one-queue-finding");
         let rps = format!("echo e > /sys/class/net/eth1/queues/rx-{queue}/rps_cpus");
-        assert_eq!(commands(&hot, System::Linux), [rps]);
+        assert_eq!(commands(&finding, System::Linux), [rps]);
     }
 }
 

@@ -9,7 +9,7 @@ fn sampled(text: &str, sample: Vec<u8>) -> Report {
 
 #[test]
 fn one_queue_that_takes_nearly_all() {
-    let hot = queues("eth0", &[9_000_000, 1, 2, 3]);
+    let busy_queue = queues("eth0", &[9_000_000, 1, 2, 3]);
     let i210 = device("eth0", "igb", "8086:1533");
     let refused = "$ ethtool -x eth0\n# not read: Operation not supported\n\
                    $ ethtool -n eth0 rx-flow-hash udp4\n# not read: Operation not supported\n";
@@ -19,7 +19,7 @@ fn one_queue_that_takes_nearly_all() {
              Queue[0] Polls: 20819311\n     Queue[1] InPackets: 170421686\n     Queue[1] InErrors: 1\n"
         )
     };
-    let loaded = |softirq, idle| hot.clone() + &one_each("eth0") + &load(0, softirq, idle);
+    let loaded = |softirq, idle| busy_queue.clone() + &one_each("eth0") + &load(0, softirq, idle);
     let id = "one-queue-hot";
     all_answer(&[
         // An igb whose second queue took nothing: pcengines/apu2-documentation issue 190.
@@ -57,13 +57,13 @@ fn one_queue_that_takes_nearly_all() {
         ),
         // A proven cause is named.
         (
-            &(i210.clone() + &session("eth0") + &hot),
+            &(i210.clone() + &session("eth0") + &busy_queue),
             id,
             LIMITS,
             &[r#"CausesKnown { ids: ["pppoe-unhashed"] }"#],
         ),
         // What the driver has not is no cause.
-        (&(hot.clone() + refused), id, LIMITS, &["CausesPossible([Unhashed, Flow])"]),
+        (&(busy_queue.clone() + refused), id, LIMITS, &["CausesPossible([Unhashed, Flow])"]),
         (&loaded(10.0, 85.0), id, CALM, &[]),
         (&loaded(92.0, 5.0), id, GRAVE, &[]),
     ]);
@@ -87,14 +87,14 @@ fn rates_count_and_not_totals_where_there_are_two_samples() {
 /// halves, and all frames on queue 0.
 #[test]
 fn udp_by_addresses_and_a_table_of_halves() {
-    let hot = queues("enp4s0", &[3_808_489_796, 0]);
+    let busy_queue = queues("enp4s0", &[3_808_489_796, 0]);
     let halves = table("enp4s0", 2, (0..128).map(|entry| entry / 64));
-    let text = format!("{halves}{}{hot}", fields("enp4s0", "udp4", false));
+    let text = format!("{halves}{}{busy_queue}", fields("enp4s0", "udp4", false));
     let report = report(&text);
     answers(&report, "udp-two-tuple", MAYBE, &["=Linux: ethtool -N enp4s0 rx-flow-hash udp4 sdfn"]);
-    let hot_queue = one(&report, "one-queue-hot");
-    assert_eq!(commands(&hot_queue, System::Linux), ["ethtool -X enp4s0 equal 2"]);
-    assert!(effects(&hot_queue).contains(&Effect::RetaInTurn), "{hot_queue:#?}");
+    let finding = one(&report, "one-queue-hot");
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -X enp4s0 equal 2"]);
+    assert!(effects(&finding).contains(&Effect::RetaInTurn), "{finding:#?}");
     // Half and half is healthy in itself.
     answers(&report, "reta-uneven", CLEAR, &[]);
     // What is so already is not offered.
@@ -126,7 +126,7 @@ fn fields_of_udp() {
         (&ports, id, CLEAR, &[]),
         (&queues("eth0", &[5, 5]), id, LACKS, &["ethtool -n eth0 rx-flow-hash udp4"]),
         (&(addresses.clone() + &ports), id, CALM, &["=remedies: 0", r#"former: "sd", now: "sdfn""#]),
-        // A driver that refuses other fields is not asked for them.
+        // A driver that refuses other fields gets no request for them.
         (&(device("eth0", "sfc", "1924:0903") + &addresses), id, CALM, &["=remedies: 0"]),
     ]);
     let text = device("eth0", "igb", "8086:1539") + &addresses;
@@ -260,7 +260,7 @@ fn fewer_queues_than_the_device_and_the_cpus_allow() {
 }
 
 #[test]
-fn a_ring_of_unknown_length_is_asked_for() {
+fn a_ring_of_unknown_length_is_requested() {
     let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
     let samples = [at(1_000_000, 10), at(2_000_000, 90_010)];
     let finding = reports(&[&samples[0], &samples[1]], None);

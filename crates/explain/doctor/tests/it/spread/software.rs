@@ -7,7 +7,7 @@ fn rps_where_the_device_spreads_and_where_not() {
     let (off, same) = ("rps-off", "rps-same-cpu");
     let single = vectors([(41, [0, 15_573_731, 0, 0], "eth0")]);
     let masked = |value| single.clone() + &mask("eth0", 0, value);
-    let hot = queues("eth0", &[4, 9_000_000, 3, 1]) + &one_each("eth0") + &mask("eth0", 1, "0");
+    let busy_queue = queues("eth0", &[4, 9_000_000, 3, 1]) + &one_each("eth0") + &mask("eth0", 1, "0");
     let pppoe =
         device("eth0", "igb", "8086:1533") + &session("eth0") + &one_each("eth0") + &mask("eth0", 0, "0");
     let even = queues("eth0", &[400_000, 390_000, 410_000, 400_000]) + &one_each("eth0");
@@ -18,7 +18,7 @@ fn rps_where_the_device_spreads_and_where_not() {
     };
     all_answer(&[
         (&masked("0"), off, CALM, &[&rps(0, "d"), "NoSample"]),
-        (&hot, off, LIMITS, &[&rps(1, "d"), "rx_queue_1_packets: 9000000"]),
+        (&busy_queue, off, LIMITS, &[&rps(1, "d"), "rx_queue_1_packets: 9000000"]),
         // Even with interrupts on all queues: the other traffic spreads, PPPoE does not.
         (&pppoe, off, LIMITS, &["=on eth0"]),
         (&even_off, off, CLEAR, &[]),
@@ -54,13 +54,13 @@ fn a_full_ksoftirqd_alone_hints_at_one_cpu() {
         };
         titles.to_owned() + &(0..).zip(shares).map(row).collect::<String>()
     };
-    let hot = one_each("eth0") + &threads(&[95.0]) + &queues("eth0", &[2_000_000, 0, 0, 0]);
+    let busy_queue = one_each("eth0") + &threads(&[95.0]) + &queues("eth0", &[2_000_000, 0, 0, 0]);
     let id = "softirq-one-cpu";
     all_answer(&[
         (&threads(&[93.2]), id, MAYBE, &["ksoftirqd/0", "Ksoftirqd { cpu: 0, share: 93.2 }"]),
         (&threads(&[60.0]), id, LACKS, &[]),
         (&threads(&[95.0, 40.0]), id, LACKS, &[]),
         // The vectors say which queue's CPU it is.
-        (&hot, "one-queue-hot", GRAVE, &["ksoftirqd/0"]),
+        (&busy_queue, "one-queue-hot", GRAVE, &["ksoftirqd/0"]),
     ]);
 }

@@ -18,7 +18,7 @@ fn status(mode: &str, cpus: &[(u32, u64, u64)], reasons: &[(&str, u64)]) -> Valu
     })
 }
 
-fn shown(status: &Value) -> String {
+fn status_output(status: &Value) -> String {
     format!("$ rxlane steer status eth0 --json\n{}\n", serde_json::to_string_pretty(status).unwrap())
 }
 
@@ -58,7 +58,7 @@ fn is_offered(report: &Report, command: &str) -> bool {
 fn what_is_steered_is_no_limit_and_is_not_offered_again() {
     let before = report(&pppoe());
     assert!(is_offered(&before, "rxlane steer up") && is_offered(&before, "rps_cpus"));
-    let after = report(&(pppoe() + &shown(&steered())));
+    let after = report(&(pppoe() + &status_output(&steered())));
     let already = "SteeredAlready(Steering { cpus: [1, 2, 3], generic: false, share: Some((0.97";
     for id in ["pppoe-unhashed", "one-queue-hot"] {
         answers(&before, id, LIMITS, &[]);
@@ -70,7 +70,7 @@ fn what_is_steered_is_no_limit_and_is_not_offered_again() {
     assert!(!is_offered(&after, "rxlane steer") && !is_offered(&after, "rps_cpus"), "{:#?}", after.findings);
     let row = after.interfaces[0].steering.as_ref();
     assert_eq!(row.map(|row| (row.mode, row.cpus.len())), Some(("native", 3)));
-    answers(&(qinq() + &shown(&steered())), "qinq-unhashed", CALM, &[already, "=remedies: 0"]);
+    answers(&(qinq() + &status_output(&steered())), "qinq-unhashed", CALM, &[already, "=remedies: 0"]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn a_machine_that_steers_is_healthy() {
     let text = pppoe() + softirqs + &softnet([100, 650_000, 640_000, 660_000]);
     let before = one(&text, "softirq-one-cpu");
     assert_ne!(before.severity, Severity::Info, "{before:#?}");
-    let after = report(&(text + &shown(&steered())));
+    let after = report(&(text + &status_output(&steered())));
     // The frames say on which CPUs they were taken up, where the softirq is the driver's alone.
     answers(&after, "softirq-one-cpu", CLEAR, &[]);
     assert_eq!(after.verdict, Verdict::Healthy, "{:#?}", after.findings);
     assert!(after.summary.steered);
-    let without = pppoe() + softirqs + &shown(&steered());
+    let without = pppoe() + softirqs + &status_output(&steered());
     answers(&without, "softirq-one-cpu", CALM, &["uncounted: true", "=remedies: 0"]);
 }
 
@@ -115,7 +115,10 @@ fn a_steered_interface_without_frames_is_unknown() {
     let counters: [&dyn Fn(u64) -> String; 2] = [&by_ethtool, &by_ip];
     for counter in counters {
         let sample = |softirq: u64, frames: u64| {
-            device("eth0", "igb", "8086:1533") + &softirqs(softirq) + &counter(frames) + &shown(&steered())
+            device("eth0", "igb", "8086:1533")
+                + &softirqs(softirq)
+                + &counter(frames)
+                + &status_output(&steered())
         };
         let idle = reports(&[&sample(10_000, 1_000_000), &sample(900_000, 1_000_003)], None);
         assert_eq!((idle.verdict, idle.summary.idle), (Verdict::Unknown, true), "{:#?}", idle.findings);
@@ -128,7 +131,7 @@ fn between_two_samples_what_was_before_does_not_count() {
     // Before the class was selected everything was left.
     let first = status("native", &cpus(0), &[("steered", 0), ("class-left", 9_000_000)]);
     let second = status("native", &cpus(1_000), &[("steered", 3_000), ("class-left", 9_000_100)]);
-    let text = |status: &Value| format!("{}{}", pppoe(), shown(status));
+    let text = |status: &Value| format!("{}{}", pppoe(), status_output(status));
     let both = reports(&[&text(&first), &text(&second)], None);
     answers(&both, "one-queue-hot", CALM, &["share: Some((0.96", "Sample))"]);
     answers(&text(&second), "one-queue-hot", LIMITS, &[]);
@@ -138,7 +141,7 @@ fn between_two_samples_what_was_before_does_not_count() {
 fn off_is_as_if_nobody_had_looked() {
     let off =
         json!({"schema": "rxlane.steer/1", "interface": "eth0", "mode": "off", "cpus": [], "reasons": []});
-    let report = report(&(pppoe() + &shown(&off)));
+    let report = report(&(pppoe() + &status_output(&off)));
     answers(&report, "pppoe-unhashed", LIMITS, &[]);
     assert!(is_offered(&report, "rxlane steer up"), "{:#?}", report.findings);
     assert_eq!(report.interfaces[0].steering.as_ref().map(|row| row.mode), Some("off"));
@@ -152,9 +155,10 @@ fn with(mut status: Value, member: &str, value: Value) -> Value {
 
 #[test]
 fn steering_that_helps_little_is_looked_at() {
-    let text = |status: &Value| pppoe() + &shown(status);
+    let text = |status: &Value| pppoe() + &status_output(status);
     let program = |mode| with_program(&links(&[("eth0", 1500, "")]), mode);
-    let generic = pppoe() + &program("xdpgeneric") + &shown(&with(steered(), "mode", "generic".into()));
+    let generic =
+        pppoe() + &program("xdpgeneric") + &status_output(&with(steered(), "mode", "generic".into()));
     let uneven =
         status("native", &[(1, 1_900_000, 40_000), (2, 5_000, 0), (3, 5_000, 0)], &[("steered", 1_950_000)]);
     let keeper = json!({"pid": 7, "alive": true, "foreground": false, "rebalance": true});
@@ -167,12 +171,12 @@ fn steering_that_helps_little_is_looked_at() {
     let left =
         status("native", &[(1, 10_000, 0), (2, 10_000, 0)], &[("steered", 20_000), ("truncated", 1_900_000)]);
     let other = with(steered(), "classes", json!(["plain"]));
-    let again = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &shown(&steered());
+    let again = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &status_output(&steered());
     let refused = "$ rxlane steer status eth0 --json\n# not read: it requires root to read\n";
-    let unasked = pppoe() + &program("xdp");
-    let open = unasked.clone() + refused;
+    let no_status = pppoe() + &program("xdp");
+    let open = no_status.clone() + refused;
     let asks = ["it requires root to read", "=rxlane: rxlane steer status eth0", "=Linux: "];
-    const HOT: &str = "one-queue-hot";
+    const BUSY_QUEUE: &str = "one-queue-hot";
     const PPPOE: &str = "pppoe-unhashed";
     all_answer(&[
         // Generic mode distributes, and the mode is the finding.
@@ -191,7 +195,7 @@ fn steering_that_helps_little_is_looked_at() {
         // A CPU that drops or takes everything.
         (
             &text(&uneven),
-            HOT,
+            BUSY_QUEUE,
             CALM,
             &[
                 "TargetTakes { cpu: 1, share: 0.99",
@@ -214,19 +218,29 @@ fn steering_that_helps_little_is_looked_at() {
         // Who rebalances already has one flow, or is at it.
         (
             &text(&with(uneven.clone(), "keeper", keeper)),
-            HOT,
+            BUSY_QUEUE,
             CALM,
             &["=rxlane: rxlane steer status eth0", "=Linux: "],
         ),
         // A saturated CPU is a limit all the same.
-        (&(full.clone() + &shown(&steered())), HOT, GRAVE, &["DriverWorkRemains { cpu: 0 }", "=remedies: 0"]),
         (
-            &(full + &shown(&with_zero)),
+            &(full.clone() + &status_output(&steered())),
+            BUSY_QUEUE,
+            GRAVE,
+            &["DriverWorkRemains { cpu: 0 }", "=remedies: 0"],
+        ),
+        (
+            &(full + &status_output(&with_zero)),
             PPPOE,
             GRAVE,
             &["=rxlane: rxlane steer down eth0 && rxlane steer up eth0 --cpus 1", "=Linux: "],
         ),
-        (&(pppoe() + target + &shown(&on_target)), HOT, LIMITS, &["95.0 sy", "TargetBusy { cpu: 1"]),
+        (
+            &(pppoe() + target + &status_output(&on_target)),
+            BUSY_QUEUE,
+            LIMITS,
+            &["95.0 sy", "TargetBusy { cpu: 1"],
+        ),
         // Steering that leaves the frames is looked at before more is added.
         (
             &text(&left),
@@ -252,10 +266,10 @@ fn steering_that_helps_little_is_looked_at() {
         (&again, PPPOE, CALM, &["RpsAgain { cpus: [1, 2, 3] }"]),
         // A program that could not be queried leaves it open; where nobody queried, a program is any program.
         (&open, PPPOE, MAYBE, &asks),
-        (&open, HOT, MAYBE, &asks),
+        (&open, BUSY_QUEUE, MAYBE, &asks),
         (&open, "rps-off", LACKS, &[]),
-        (&unasked, PPPOE, LIMITS, &[]),
-        (&unasked, HOT, LIMITS, &[]),
+        (&no_status, PPPOE, LIMITS, &[]),
+        (&no_status, BUSY_QUEUE, LIMITS, &[]),
     ]);
     assert_eq!(report(&text(&uneven)).verdict, Verdict::Limited);
 }
@@ -269,10 +283,10 @@ fn absurd_numbers_do_not_panic() {
             &[(0, most, most), (1, most, most), (4095, 0, most)],
             &[("steered", most), ("class-left", most), ("not-ip", most)],
         );
-        report(&(pppoe() + &shown(&status)));
+        report(&(pppoe() + &status_output(&status)));
         let zeros = self::status(mode, &[(0, 0, 0)], &[("steered", 0)]);
-        reports(&[&(pppoe() + &shown(&status)), &(pppoe() + &shown(&zeros))], None);
-        reports(&[&(pppoe() + &shown(&zeros)), &(pppoe() + &shown(&status))], None);
+        reports(&[&(pppoe() + &status_output(&status)), &(pppoe() + &status_output(&zeros))], None);
+        reports(&[&(pppoe() + &status_output(&zeros)), &(pppoe() + &status_output(&status))], None);
     }
 }
 
@@ -280,8 +294,12 @@ fn absurd_numbers_do_not_panic() {
 fn a_full_target_of_few_frames_is_no_limit() {
     let few = |frames: u64| {
         let steered = status("native", &[(1, frames, 0), (2, 10, 0)], &[("steered", frames + 10)]);
-        let hot = queues("eth0", &[frames + 10, 0, 0, 0]);
-        device("eth0", "igb", "8086:1533") + &one_each("eth0") + &hot + &shown(&steered) + &load(1, 85.0, 2.0)
+        let busy_queue = queues("eth0", &[frames + 10, 0, 0, 0]);
+        device("eth0", "igb", "8086:1533")
+            + &one_each("eth0")
+            + &busy_queue
+            + &status_output(&steered)
+            + &load(1, 85.0, 2.0)
     };
     // The CPU is full at either count, and only one of them can have filled it.
     answers(&few(5_000_000), "one-queue-hot", LIMITS, &[]);

@@ -118,12 +118,12 @@ fn the_model_says_what_dealing_would_bring_and_what_it_assumes() {
     // Four CPUs: 5,070 instructions over 2,090 and over 1,790 (docs/measurements/steering.md).
     assert!((2.2..2.6).contains(&of_rps.times), "{of_rps:?}");
     assert!((2.6..3.0).contains(&of_xdp.times), "{of_xdp:?}");
-    // One reading tells neither how long a frame takes nor which flows there are.
+    // One reading shows neither how long a frame takes nor which flows there are.
     assert_eq!(of_rps.packets_per_second, None);
     assert!(of_rps.assumptions.contains(&Assumption::FlowsAlike), "{of_rps:?}");
     // Nobody has counted what netisr costs.
     assert_eq!(netisr.model, None, "{netisr:#?}");
-    // Where CPUs are not counted, there is no telling between how many frames are dealt.
+    // Where CPUs are not counted, nobody knows among how many frames are distributed.
     let uncounted = one(&format!("{}{}", i210("eth0"), session("eth0")), "pppoe-unhashed");
     assert!(uncounted.remedies.iter().all(|remedy| remedy.model.is_none()), "{uncounted:#?}");
 }
@@ -206,7 +206,7 @@ fn one_flow_of_pppoe_is_offered_no_spreading() {
 
 /// Steering in XDP repeats no figure of RPS, and is not offered to a driver without XDP.
 #[test]
-fn xdp_is_told_by_what_differs() {
+fn xdp_is_recognised_by_what_differs() {
     let text = format!("{}{}", i210("eth0"), one_each("eth0"));
     let finding = one(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed");
     let is_steering = |remedy: &&Remedy| matches!(remedy.effect, Effect::Steer { .. });
@@ -214,9 +214,9 @@ fn xdp_is_told_by_what_differs() {
     assert_eq!(xdp.forecast, None, "{xdp:#?}");
     assert_eq!(xdp.commands, ["rxlane steer check eth0", "rxlane steer up eth0"]);
     let tg3 = format!("{}{}", device("eth0", "tg3", "14e4:165f"), queues("eth0", &[9_000_000, 1, 2, 3]));
-    let hot = one(&tg3, "one-queue-hot");
-    assert!(!hot.remedies.is_empty());
-    assert!(!hot.remedies.iter().any(|remedy| is_steering(&remedy)), "{hot:#?}");
+    let finding = one(&tg3, "one-queue-hot");
+    assert!(!finding.remedies.is_empty());
+    assert!(!finding.remedies.iter().any(|remedy| is_steering(&remedy)), "{finding:#?}");
 }
 
 /// Queue counters as FreeBSD's igb shows them (sys/dev/e1000/if_em.c, iflib's rxq nodes).
@@ -227,9 +227,9 @@ fn on_freebsd_nothing_of_ethtool() {
                 dev.igb.0.%pnpinfo: vendor=0x8086 device=0x1533 subvendor=0x17aa subdevice=0x1096 class=0x020000\n\
                 dev.igb.0.queue_rx_0.rx_packets: 9000000\ndev.igb.0.queue_rx_1.rx_packets: 12\n".to_owned() + MPD;
     let report_of = report(&text);
-    let hot = one(&report_of, "one-queue-hot");
+    let finding = one(&report_of, "one-queue-hot");
     assert!(!format!("{:?}", report_of.rules).contains("ethtool"), "{:#?}", report_of.rules);
-    assert!(effects(&hot).contains(&Effect::Netisr), "{hot:#?}");
+    assert!(effects(&finding).contains(&Effect::Netisr), "{finding:#?}");
     // Nor a figure by flow, which netisr does not reach for one session.
     let sampled = reports(&[&text], Some(scenario("pppoe", 1000)));
     let freebsd = sampled.findings.iter().flat_map(|finding| &finding.remedies);

@@ -182,7 +182,7 @@ fn a_thousand_subscribers_are_one_finding() {
 
 /// Layout of FreeBSD 14's ifconfig (sbin/ifconfig/ifvlan.c, vlan_status).
 #[test]
-fn freebsd_is_told_its_own_commands() {
+fn freebsd_gets_its_own_commands() {
     let interface = |name: &str, mtu: u32, rest: &str| {
         format!(
             "{name}: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu {mtu}\n\tether 02:00:00:00:00:01\n{rest}"

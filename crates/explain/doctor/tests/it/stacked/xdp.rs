@@ -26,7 +26,7 @@ fn programs_that_do_not_see_the_tags() {
             MAYBE,
             &["SteeringWithoutTag", "\"mode\": \"native\"", "rxlane steer up eth0 --disable-rxvlan"],
         ),
-        // Another's program, and one after which the tag is still beside the frame.
+        // Another's program, and one after which the tag is still outside the frame.
         (&rxlane("off"), id, MAYBE, &[off]),
         (&rxlane("generic"), id, MAYBE, &[off]),
         // Stripping without a program. PPPoE in a VLAN is what steering by XDP is for.
