@@ -11,7 +11,7 @@ use rss::{HashType, IndirectionTable};
 use std::collections::BTreeMap;
 use wire::{FlowKey, Fragment};
 
-/// Fills a report, whose source is already told, from what was counted.
+/// Fills a report, whose source is already set, from what was counted.
 pub(crate) fn compile(
     mut source: Source,
     tally: &Tally<'_>,

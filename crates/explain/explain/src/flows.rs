@@ -32,14 +32,14 @@ pub(crate) struct Direction {
     pub queue: u16,
     /// Steering bucket of frames of `group`.
     pub bucket: u8,
-    /// Its frames were on several queues; how many on each is told elsewhere.
+    /// Its frames were on several queues; how many on each is reported elsewhere.
     pub scattered: bool,
 }
 
 /// Frames of a flow direction on one of its several queues.
 pub(crate) type OnQueue = ((FlowKey, u16), u64);
 
-/// A queue that the profile cannot tell.
+/// A queue that the profile does not give.
 pub(crate) const NO_QUEUE: u16 = u16::MAX;
 
 /// A flow in both directions.
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_adds_up_and_tells_which_flow_had_another_queue() {
+    fn merging_adds_up_and_reports_which_flow_had_another_queue() {
         let hasher = RandomState::default();
         let tables = vec![
             table(&hasher, 0..3000, 1),

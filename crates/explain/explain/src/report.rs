@@ -23,7 +23,7 @@ pub struct Report {
     pub extension_headers: BTreeMap<&'static str, u64>,
     pub bad: Bad,
     pub nic: Nic,
-    /// Receive queues; empty where the profile tells no frame's queue.
+    /// Receive queues; empty where the profile gives no frame's queue.
     pub queues: Vec<QueueRow>,
     pub imbalance: Imbalance,
     pub steered: Steered,
@@ -184,7 +184,7 @@ pub struct Nic {
     pub queues: u16,
     /// Whether the caller named the device, or it was assumed.
     pub assumed: bool,
-    /// Frames whose queue the profile does not tell.
+    /// Frames whose queue the profile does not give.
     pub unplaced: u64,
     /// Why the queue of received frames is unknown, the most frequent reason first.
     pub unknown: Vec<UnknownRow>,
@@ -246,7 +246,7 @@ impl Imbalance {
 /// What steering by the inner header would do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Steered {
-    /// CPUs that flows are dealt to.
+    /// CPUs that flows are distributed to.
     pub cpus: u16,
     pub per_cpu: Vec<CpuRow>,
     /// See [`Imbalance::max_over_mean`].
@@ -293,7 +293,7 @@ pub struct FlowRow {
     pub protocol: &'static str,
     pub frames: u64,
     pub bytes: u64,
-    /// Queue of most of its frames; absent where the profile does not tell.
+    /// Queue of most of its frames; absent where the profile does not give it.
     pub queue: Option<u16>,
     /// CPU of its whole packets under steering.
     pub cpu: u16,

@@ -1,6 +1,6 @@
 //! What steering by the inner header would do: inner flow to bucket to CPU.
 //!
-//! 256 buckets, dealt to the CPUs in turn. The bucket of a frame is the low eight bits of a Toeplitz hash
+//! 256 buckets, distributed to the CPUs in turn. The bucket of a frame is the low eight bits of a Toeplitz hash
 //! over the first IP header behind all encapsulation: addresses and ports, addresses only for every
 //! fragment and for packets without ports. The program that steers on a machine keys its hash at random, so
 //! which CPU a flow gets differs; how evenly many flows spread does not. Frames without an IP header

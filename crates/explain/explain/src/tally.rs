@@ -372,7 +372,7 @@ impl<'a> Tally<'a> {
         packed
     }
 
-    /// A session is told by its id, the two stations and the tags; either direction is the same session.
+    /// A session is identified by its id, the two stations and the tags; either direction is the same session.
     #[inline]
     fn session(&mut self, dissection: &Dissection, data: &[u8], tags: u64) {
         let Some(pppoe) = dissection.pppoe() else { return };
