@@ -97,10 +97,14 @@ fn show_queue(number: u32, queue: &Queue, out: &mut impl Write) -> io::Result<()
 fn show_interrupts(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
     for interrupt in &snapshot.interrupts {
         let counts: Vec<String> = interrupt.counts.values().map(value).collect();
-        let whose = interrupt.interface.as_deref().unwrap_or("-");
+        let interface = interrupt.interface.as_deref().unwrap_or("-");
         let role = (interrupt.queue, interrupt.receives);
         let counts = counts.join(" ");
-        writeln!(out, "interrupt {} {:?} of {whose} {role:?}: {counts}", interrupt.vector, interrupt.action)?;
+        writeln!(
+            out,
+            "interrupt {} {:?} of {interface} {role:?}: {counts}",
+            interrupt.vector, interrupt.action
+        )?;
         observed(out, "  affinity", interrupt.affinity.as_ref())?;
         fact(out, "  rate", interrupt.rate.as_ref())?;
     }
@@ -151,9 +155,9 @@ fn value(counter: &Counter) -> String {
     format!("{} ({:?})", counter.value(), counter.delta())
 }
 
-fn counter(out: &mut impl Write, name: &str, shown: Option<&Counter>) -> io::Result<()> {
-    match shown {
-        Some(shown) => writeln!(out, "{name}: {}", value(shown)),
+fn counter(out: &mut impl Write, name: &str, count: Option<&Counter>) -> io::Result<()> {
+    match count {
+        Some(count) => writeln!(out, "{name}: {}", value(count)),
         None => Ok(()),
     }
 }

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn wraps_and_resets_are_told_apart() {
+    fn wraps_and_resets_are_distinguished() {
         assert_eq!(twice(5, 9).delta(), Delta::Counted(4));
         assert_eq!(twice(0xffff_fff0, 4).delta(), Delta::Wrapped(20));
         assert_eq!(twice(1000, 4).delta(), Delta::Reset);

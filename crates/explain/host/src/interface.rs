@@ -85,7 +85,7 @@ pub struct Reta {
     pub rings: u32,
     /// The queue of each entry, in order.
     pub entries: Vec<u32>,
-    /// The hash key; `None` where the driver does not tell or the text left it out.
+    /// The hash key; `None` where the driver does not report it or the text left it out.
     pub key: Option<rss::HashKey>,
     /// The hash function that is on (`toeplitz`); `None` where the text does not say.
     pub function: Option<String>,
@@ -239,7 +239,7 @@ pub struct Interface {
     pub steering: Option<Steering>,
     /// SR-IOV functions in use.
     pub virtual_functions: Option<Fact<u32>>,
-    /// A line that told of the interface first.
+    /// A line that named the interface first.
     pub seen: Quote,
 }
 

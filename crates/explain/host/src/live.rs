@@ -10,7 +10,7 @@
 //! * No privilege is needed. What this process may not read, what the kernel does not know, and what vanished in the
 //!   meantime, says so in its place (`# not read: …`), and the rest goes on.
 //! * Addresses and keys stay here: MAC addresses, aliases and alternative names of interfaces, the stations of PPPoE
-//!   sessions, addresses in log lines, and, unless it is asked for, the hash key.
+//!   sessions, addresses in log lines, and, unless it is requested, the hash key.
 //!
 //! # Bundle
 //!
@@ -29,7 +29,7 @@
 //! ```
 //!
 //! A sample's time is in seconds of the monotonic clock (`CLOCK_MONOTONIC`). The second sample holds what counts, in
-//! the order of the first. Control characters in names are shown as `\xNN`.
+//! the order of the first. Control characters in names are printed as `\xNN`.
 //!
 //! # Deliberately not here
 //!
@@ -143,7 +143,7 @@ pub fn collect(
 ///
 /// # Errors
 ///
-/// Those of [`collect`]. What `programs` could not tell is written down as not read.
+/// Those of [`collect`]. What `programs` could not read is written down as not read.
 pub fn collect_with(
     options: &Options,
     programs: &mut dyn Programs,
@@ -186,7 +186,7 @@ fn run(
 
 /// Interfaces whose own parts are collected.
 struct Chosen {
-    /// Their names, where some were asked for; the listing of links is kept to them, too.
+    /// Their names, where some were requested; the listing of links is kept to them, too.
     names: Option<std::collections::BTreeSet<Vec<u8>>>,
     /// In the kernel's order.
     links: Vec<Link>,
@@ -207,10 +207,10 @@ impl Chosen {
         // The output of a command in which another name would stand could be taken for that of another interface. The listing has it, and who
         // reads that notes it.
         let is_plain = |link: &&Link| str::from_utf8(&link.name).is_ok_and(is_plain_name);
-        let mut wanted: Vec<Link> = links.links.iter().filter(is_chosen).filter(is_plain).cloned().collect();
-        let left_out = wanted.len().saturating_sub(MOST_INTERFACES);
-        wanted.truncate(MOST_INTERFACES);
-        Ok(Chosen { names, links: wanted, left_out })
+        let mut chosen: Vec<Link> = links.links.iter().filter(is_chosen).filter(is_plain).cloned().collect();
+        let left_out = chosen.len().saturating_sub(MOST_INTERFACES);
+        chosen.truncate(MOST_INTERFACES);
+        Ok(Chosen { names, links: chosen, left_out })
     }
 
     fn lists(&self, link: &Link) -> bool {
@@ -248,7 +248,7 @@ impl Sample {
             // In the order of the first sample, and as they are now.
             let now = || chosen.links.iter().filter(|link| links.has_program(&link.name));
             for link in now() {
-                let name = link.shown();
+                let name = link.display_name();
                 let status = programs.steer_status(&name).map_err(Unread);
                 outputs.push((format!("rxlane steer status {name} --json"), status));
             }
@@ -304,7 +304,7 @@ fn settings(
     }
     let of = chosen.links.len();
     for (number, link) in (1..).zip(&chosen.links) {
-        progress(Progress::Interface { name: link.shown(), number, of });
+        progress(Progress::Interface { name: link.display_name(), number, of });
         put_all(bundle, &ethtool.settings(&link.name, options.with_hash_key))?;
         put_all(bundle, &queues::read(link))?;
     }
@@ -326,7 +326,7 @@ fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Err
     if !files::is_missing(&vlans) {
         bundle.put("cat /proc/net/vlan/config", &files::text(&vlans))?;
     }
-    let names: Vec<String> = links.links.iter().map(Link::shown).collect();
+    let names: Vec<String> = links.links.iter().map(Link::display_name).collect();
     bundle.put("dmesg", &log::read(&names))
 }
 

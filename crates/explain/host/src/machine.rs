@@ -47,7 +47,7 @@ pub struct Cpus {
     pub model: Option<Fact<String>>,
     /// CPUs of each NUMA node, by node.
     pub nodes: BTreeMap<u32, Vec<u32>>,
-    /// What each CPU can do beside the fastest of the machine, which has 1024 (`cpu_capacity`).
+    /// What each CPU can do compared with the fastest of the machine, which has 1024 (`cpu_capacity`).
     pub capacity: BTreeMap<u32, Fact<u32>>,
     /// Highest frequency of each CPU, kHz.
     pub frequency: BTreeMap<u32, Fact<u32>>,
@@ -88,7 +88,7 @@ pub struct Interrupt {
     /// Whether it serves receive traffic (alone or with transmit); a transmit or link vector does not. `None`
     /// where the name does not say (one vector for everything).
     pub receives: Option<bool>,
-    /// Counts by CPU number; for a system that does not tell CPUs apart, one entry under `None`.
+    /// Counts by CPU number; for a system that does not count by CPU, one entry under `None`.
     pub counts: BTreeMap<Option<u32>, Counter>,
     /// CPUs that it is delivered to (`effective_affinity`) where the text says so, else those that are allowed
     /// (`smp_affinity`).

@@ -11,7 +11,7 @@
 //! | six or more groups of two digits: RSS hash key, InfiniBand address | `6d:5a:56:da:25:5b:0e:…` | `(hidden)` |
 //! | IPv6 address: eight groups, or fewer with `::` (but not `::` alone) | `2001:db8::1` | `(ip6)` |
 //! | IPv4 address, with a port behind a dot too | `192.0.2.1`, `192.0.2.1.443` | `(ip4)` |
-//! | interface named by its address: the last three digits stay, to tell two apart | `enx00005e005301` | `enxhidden301` |
+//! | interface named by its address: the last three digits stay, to distinguish two | `enx00005e005301` | `enxhidden301` |
 //! | identity of a switch's port or a namespace in `ip link` | `portid 00005e005301` | `portid (hidden)` |
 //!
 //! # What stays

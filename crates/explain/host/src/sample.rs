@@ -8,14 +8,14 @@
 //!   says so ([`sample_with`]). Memory is that of 32 frames of [`Limits::snap`] bytes, and 8 MiB in the kernel.
 //! * A VLAN tag that the device or the kernel took off a frame (`rx-vlan-offload`; `skb_vlan_untag()` of net/core/dev.c)
 //!   is put back in its place, with its TPID.
-//! * The file is a pcap of version 2.4 with nanoseconds and link type Ethernet; each record tells the frame's full
+//! * The file is a pcap of version 2.4 with nanoseconds and link type Ethernet; each record has the frame's full
 //!   length, its header the most that crate `capture` reads. Where the machine was too slow, [`Sample::dropped`] says so.
 //!
 //! # What a sample is not
 //!
 //! The socket sees frames after GRO: segments that the kernel or the device has merged are one long frame, so neither
 //! the number nor the lengths of TCP frames are those of the wire ([`Sample::merged`]). It does not see what an XDP
-//! program kept, or what the device dropped. Which queue a frame came by is not told either.
+//! program kept, or what the device dropped. Which queue a frame came by is not recorded either.
 //!
 //! # Deliberately not here
 //!
@@ -219,7 +219,7 @@ fn open(interface: &InterfaceName, filter: Option<&[Instruction]>) -> Result<Pac
     socket.turn_on(Flag::Timestamps).map_err(failed("ask for timestamps"))?;
     match filter {
         Some(filter) => socket.set_filter(filter).map_err(failed("filter frames"))?,
-        // Kernels before 4.20 do not know it; such frames are told apart when they come.
+        // Kernels before 4.20 do not know it; such frames are distinguished when they come.
         None => drop(socket.turn_on(Flag::IgnoreOutgoing)),
     }
     socket.set_receive_buffer(BUFFER);

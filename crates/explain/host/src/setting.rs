@@ -341,7 +341,7 @@ impl Setting {
         }
     }
 
-    /// Whether drivers take the value only as a wish: ring sizes go to a multiple or a power of two, coalescing
+    /// Whether drivers take the value only as a request: ring sizes go to a multiple or a power of two, coalescing
     /// times to the device's clock.
     pub fn is_rounded_by_drivers(&self) -> bool {
         matches!(self, Setting::Ring { .. } | Setting::Coalesce { .. })

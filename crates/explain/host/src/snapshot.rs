@@ -49,7 +49,7 @@ pub struct Unread {
 /// is kept of each kind; more is counted in [`Snapshot::omitted`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The operating system, where something tells it.
+    /// The operating system, where something names it.
     pub system: Option<Fact<System>>,
     /// Kernel release (`6.12.9`).
     pub kernel: Option<Fact<String>>,
@@ -85,7 +85,7 @@ pub struct Snapshot {
     /// Sysctls by name, dots between the parts.
     pub sysctls: BTreeMap<String, Observed<String>>,
     /// OpenWrt's settings that matter, by configuration, type of the section and option (`firewall.defaults.flow_offloading`);
-    /// a name without an option says that such a section was shown.
+    /// a name without an option says that such a section was printed.
     pub uci: BTreeMap<String, Observed<String>>,
     pub netfilter: Netfilter,
     /// What `rxlane fastpath` forwards, where it is up.

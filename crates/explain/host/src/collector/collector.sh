@@ -39,7 +39,7 @@ esac
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# Ends what is left of the collector when the shell that was started is gone: nothing stays behind.
+# Ends what is left of the collector when the shell that was started has ended: nothing remains.
 stop_if_orphaned() { kill -0 $$ 2>/dev/null || exit 1; }
 
 # --- Bundle ---------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ redact() {
         return out line
     }
 
-    # Interface names made of the address: enx001122334455 keeps its last three digits, to be told apart.
+    # Interface names made of the address: enx001122334455 keeps its last three digits, to be distinguished.
     function named_by_address(line,    out, name) {
         out = ""
         while (match(line, by_address)) {
@@ -293,7 +293,7 @@ redact() {
 
 # --- Filters of single commands -------------------------------------------------------------------------------
 
-# Kernel log: what tells of the receive path, of the machine's own interfaces (by name or bus address) only.
+# Kernel log: what concerns the receive path, of the machine's own interfaces (by name or bus address) only.
 log_lines() {
     awk -v names="$log_names" '
     BEGIN { n = split(names, name, " ") }
@@ -406,7 +406,7 @@ linux_ethtool() {
     ask ethtool -i "$1"
     ask ethtool -k "$1"
     ask ethtool -l "$1"
-    # What is asked of hardware in vain is noise for a bridge.
+    # What hardware refuses is noise for a bridge.
     if [ ! -e "$net/$1/device" ]; then return; fi
     ask ethtool -g "$1"
     ask ethtool -c "$1"
@@ -667,7 +667,7 @@ netbsd_counters() {
     ask sysctl net.inet.ip.ifq
     ask sysctl net.inet6.ip6.ifq
     ask sysctl kern.cp_time
-    # Interrupt mitigation of bge(4), and what other drivers tell (hw.wm0).
+    # Interrupt mitigation of bge(4), and what other drivers report (hw.wm0).
     if sysctl hw.bge >/dev/null 2>&1; then ask sysctl hw.bge; fi
     for interface in $interfaces; do
         if sysctl "hw.$interface" >/dev/null 2>&1; then ask sysctl "hw.$interface"; fi

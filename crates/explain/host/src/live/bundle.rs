@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_text_are_shown_byte_by_byte() {
+    fn names_that_are_no_text_are_escaped_byte_by_byte() {
         assert_eq!(printable(b"eth\xff\x07\xc3\xa9"), "eth\\xff\\x07\u{e9}");
     }
 }

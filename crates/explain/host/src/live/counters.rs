@@ -16,7 +16,7 @@ const MOST_AROUND: usize = 64;
 ///
 /// What does not count is written by [`Counters::settings`], what counts by [`Counters::sample`]; settings and two
 /// samples, given to one [`crate::text::Reader`] one after the other, make a [`crate::Snapshot`] with the time between
-/// them. It is the bundle of [`super::collect`] without what is dear or tells nothing of a receive path: processes, the
+/// them. It is the bundle of [`super::collect`] without what is dear or says nothing of a receive path: processes, the
 /// log, indirection table and hash fields.
 pub struct Counters {
     name: String,
@@ -61,7 +61,7 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownInterface`] where the interface is gone; [`Error::Write`].
+    /// [`Error::UnknownInterface`] where the interface was removed; [`Error::Write`].
     pub fn settings(&mut self, out: &mut impl Write) -> Result<(), Error> {
         (self.links, self.chosen) = look_up(&self.name)?;
         let interrupts = files::text(Path::new("/proc/interrupts"));
@@ -73,10 +73,10 @@ impl Counters {
             return bundle.end();
         };
         put_all(&mut bundle, &interrupts::affinities(interrupts.as_deref().ok(), &[device]))?;
-        let is_wanted =
+        let is_cheap =
             |command: &str| !["ethtool -x ", "ethtool -n "].iter().any(|dear| command.starts_with(dear));
         let mut settings = self.ethtool.settings(&device.name, false);
-        settings.retain(|(command, _)| is_wanted(command));
+        settings.retain(|(command, _)| is_cheap(command));
         put_all(&mut bundle, &settings)?;
         put_all(&mut bundle, &queues::read(device))?;
         bundle.end()
@@ -86,7 +86,7 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownInterface`] where the interface is gone; [`Error::Write`].
+    /// [`Error::UnknownInterface`] where the interface was removed; [`Error::Write`].
     pub fn sample(&mut self, number: u32, out: &mut impl Write) -> Result<(), Error> {
         let at = monotonic_seconds();
         let interrupts = files::text(Path::new("/proc/interrupts")).map(|text| self.own_vectors(&text));
@@ -98,7 +98,7 @@ impl Counters {
             }
             Some(why) => {
                 let why = why.clone();
-                // Nothing but a list of names tells whether it is still there.
+                // Nothing but a list of names shows whether it is still there.
                 look_up(&self.name)?;
                 Err(why)
             }
@@ -116,8 +116,8 @@ impl Counters {
 
     /// Reads the chosen interfaces anew, one by one: a dump of thousands takes tens of milliseconds.
     fn refresh(&mut self) -> Result<(), Error> {
-        let wanted: Vec<Vec<u8>> = self.chosen.iter().cloned().collect();
-        for name in wanted {
+        let names: Vec<Vec<u8>> = self.chosen.iter().cloned().collect();
+        for name in names {
             match self.links.refresh(&name) {
                 Ok(()) => {}
                 // One that stood on it went away; it is looked for again with the settings.
@@ -131,11 +131,11 @@ impl Counters {
     /// The heading and the lines of the chosen vectors.
     fn own_vectors(&self, text: &str) -> String {
         let Some(vectors) = &self.vectors else { return text.to_owned() };
-        let is_wanted = |line: &&str| match line.split_once(':') {
+        let is_own = |line: &&str| match line.split_once(':') {
             Some((vector, _)) => vectors.contains(vector.trim()),
             None => true,
         };
-        text.split_inclusive('\n').filter(is_wanted).collect()
+        text.split_inclusive('\n').filter(is_own).collect()
     }
 }
 
@@ -143,8 +143,8 @@ impl Counters {
 fn look_up(name: &str) -> Result<(Links, BTreeSet<Vec<u8>>), Error> {
     let links = Links::with_sessions();
     let around = links.around(&[name.to_owned()])?;
-    let own = links.links.iter().filter(|link| link.shown() == name);
-    let others = links.links.iter().filter(|link| link.shown() != name && around.contains(&link.name));
+    let own = links.links.iter().filter(|link| link.display_name() == name);
+    let others = links.links.iter().filter(|link| link.display_name() != name && around.contains(&link.name));
     let chosen = own.chain(others).take(MOST_AROUND + 1).map(|link| link.name.clone()).collect();
     Ok((links, chosen))
 }

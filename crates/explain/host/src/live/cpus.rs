@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_has_cpus_whose_time_is_counted() {
+    fn the_time_of_this_machines_cpus_is_counted() {
         let lscpu = lscpu().expect("sysfs");
         assert!(lscpu.lines().any(|line| line.starts_with("On-line CPU(s) list: ")), "{lscpu}");
         assert!(nproc().expect("procfs").trim().parse::<u32>().is_ok_and(|count| count > 0));

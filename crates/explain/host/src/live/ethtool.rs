@@ -29,24 +29,27 @@ impl Ethtool {
 
     /// Commands that show settings, with their outputs, one after the other.
     pub(super) fn settings(&mut self, name: &[u8], with_hash_key: bool) -> Vec<(String, Output)> {
-        let shown = printable(name);
+        let display_name = printable(name);
         let mut outputs = vec![
-            (format!("ethtool {shown}"), self.link_settings(name, &shown)),
-            (format!("ethtool -i {shown}"), self.driver(name)),
-            (format!("ethtool -l {shown}"), self.channels(name, &shown)),
-            (format!("ethtool -g {shown}"), self.rings(name, &shown)),
-            (format!("ethtool -c {shown}"), self.coalesce(name, &shown)),
-            (format!("ethtool -k {shown}"), self.features(name, &shown)),
-            (format!("ethtool -x {shown}"), self.indirection_table(name, &shown, with_hash_key)),
+            (format!("ethtool {display_name}"), self.link_settings(name, &display_name)),
+            (format!("ethtool -i {display_name}"), self.driver(name)),
+            (format!("ethtool -l {display_name}"), self.channels(name, &display_name)),
+            (format!("ethtool -g {display_name}"), self.rings(name, &display_name)),
+            (format!("ethtool -c {display_name}"), self.coalesce(name, &display_name)),
+            (format!("ethtool -k {display_name}"), self.features(name, &display_name)),
+            (
+                format!("ethtool -x {display_name}"),
+                self.indirection_table(name, &display_name, with_hash_key),
+            ),
         ];
         for (word, number, flow) in receive_hash::FLOWS {
-            let command = format!("ethtool -n {shown} rx-flow-hash {word}");
+            let command = format!("ethtool -n {display_name} rx-flow-hash {word}");
             outputs.push((command, self.hash_fields(name, number, flow)));
         }
         outputs
     }
 
-    /// Asks by netlink, else by ioctl. Where both fail, netlink's reason is told: it is the more exact one.
+    /// Asks by netlink, else by ioctl. Where both fail, netlink's reason is reported: it is the more exact one.
     fn either<T>(
         &mut self,
         by_netlink: impl FnOnce(&mut Generic) -> Result<T, Unread>,

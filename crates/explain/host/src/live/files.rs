@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_told_in_the_systems_words() {
+    fn a_missing_file_is_reported_in_the_systems_words() {
         let path = Path::new("/proc/nonexistent");
         assert_eq!(text(path), Err(Unread("No such file or directory".to_owned())));
         assert!(is_missing(path) && !is_missing(Path::new("/proc/self")));

@@ -40,7 +40,7 @@ pub(super) fn affinities(interrupts: Option<&str>, links: &[&Link]) -> Vec<(Stri
         for file in ["smp_affinity_list", "effective_affinity_list"] {
             let path = PathBuf::from(format!("/proc/irq/{vector}/{file}"));
             match text(&path) {
-                // Vectors that nobody asked for are listed and have no folder; the second file is from Linux 4.12.
+                // Vectors that nobody requested are listed and have no folder; the second file is from Linux 4.12.
                 Err(Unread(why)) if why == "No such file or directory" => {}
                 output => outputs.push((cat(&path), output)),
             }

@@ -1,4 +1,4 @@
-//! Interfaces as rtnetlink tells them, and which of them stand on which.
+//! Interfaces as rtnetlink reports them, and which of them stand on which.
 
 mod kinds;
 mod listing;
@@ -49,8 +49,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The name as it is shown.
-    pub(super) fn shown(&self) -> String {
+    /// The name as it is printed.
+    pub(super) fn display_name(&self) -> String {
         printable(&self.name)
     }
 
@@ -67,9 +67,9 @@ impl Link {
     /// Whether sysfs shows this interface and not a stranger by the same name: it belongs to the network namespace
     /// in which it was mounted, which need not be this process'.
     pub(super) fn is_in_sysfs(&self) -> Result<(), Unread> {
-        let shown = text(&self.folder().join("ifindex"))?;
-        match shown.trim().parse::<u32>() {
-            Ok(shown) if self.index > 0 && self.index != shown => {
+        let ifindex = text(&self.folder().join("ifindex"))?;
+        match ifindex.trim().parse::<u32>() {
+            Ok(index) if self.index > 0 && self.index != index => {
                 Err(Unread("sysfs shows another network namespace".to_owned()))
             }
             _ => Ok(()),
@@ -141,7 +141,7 @@ impl Links {
     }
 
     /// Adds the Ethernet interfaces that PPPoE sessions use: every PPP interface stands on them, since the kernel
-    /// does not tell which session carries which.
+    /// does not say which session carries which.
     fn add_sessions(&mut self, below: &[Vec<u8>]) {
         let ppp: Vec<Vec<u8>> = self
             .links
@@ -180,9 +180,9 @@ impl Links {
         for name in names {
             let unknown = || Error::UnknownInterface {
                 name: name.clone(),
-                known: self.links.iter().map(Link::shown).collect(),
+                known: self.links.iter().map(Link::display_name).collect(),
             };
-            let link = self.links.iter().find(|link| link.shown() == *name).ok_or_else(unknown)?;
+            let link = self.links.iter().find(|link| link.display_name() == *name).ok_or_else(unknown)?;
             if !str::from_utf8(&link.name).is_ok_and(is_plain_name) {
                 return Err(Error::OddName { name: name.clone() });
             }

@@ -1,4 +1,4 @@
-//! The kernel's log: lines that tell of checksums, frame lengths, resets and links.
+//! The kernel's log: lines about checksums, frame lengths, resets and links.
 
 use super::bundle::{Output, Unread, printable};
 use crate::redact;
@@ -77,7 +77,7 @@ fn without_priority(line: &str) -> &str {
     }
 }
 
-/// Whether a line tells of what the diagnosis asks about.
+/// Whether a line is about what the diagnosis asks about.
 fn matters(line: &str, interfaces: &[String]) -> bool {
     const ALWAYS: [&str; 9] = [
         "partial checksum but proto=",

@@ -27,7 +27,7 @@ const NAMES: [&[u8]; 13] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Process {
     name: Vec<u8>,
-    /// When it was started, ticks since boot: with the pid it tells processes apart.
+    /// When it was started, ticks since boot: with the pid it distinguishes processes.
     started: u64,
     /// Time that it took, ticks.
     taken: u64,

@@ -1,4 +1,4 @@
-//! Software steering of each queue (`/sys/class/net/*/queues`), and what sysfs tells of the device.
+//! Software steering of each queue (`/sys/class/net/*/queues`), and what sysfs says of the device.
 
 use super::bundle::{Output, Unread};
 use super::files::{cat, is_missing, numbered, text};

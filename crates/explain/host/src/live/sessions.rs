@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Where `drivers/net/ppp/pppoe.c` lists them: id (as it stands on the wire, shown as a number of this machine's
+/// Where `drivers/net/ppp/pppoe.c` lists them: id (as it stands on the wire, printed as a number of this machine's
 /// byte order), station, interface.
 fn path() -> PathBuf {
     of_this_namespace("pppoe")
@@ -45,7 +45,7 @@ fn without_stations(list: &str) -> String {
             ["Id", ..] => {
                 let _ = writeln!(out, "{line}");
             }
-            // Not a line of this list as it is known: nothing of it can be told from an address.
+            // Not a line of this list as it is known: nothing of it can be distinguished from an address.
             _ => {}
         }
     }

@@ -52,7 +52,7 @@ pub enum Error {
         command: String,
         /// What it wrote, on one line.
         said: String,
-        /// Why, where the words of the program tell: `PermissionDenied` or `NotFound`.
+        /// Why, where the words of the program say so: `PermissionDenied` or `NotFound`.
         #[source]
         source: Option<io::Error>,
     },
@@ -87,7 +87,7 @@ pub enum Error {
         "/sys shows another network namespace's {interface}, or none; run rxlane with: ip netns exec NAME rxlane ..."
     )]
     OtherSysfs { interface: InterfaceName },
-    /// The output of a program, or a file, does not tell the value.
+    /// The output of a program, or a file, does not contain the value.
     #[error("{command} does not print {what}")]
     Untold { command: String, what: String },
     /// The present value has no command that puts it back, so it is left alone.

@@ -63,13 +63,13 @@ pub struct Present {
 }
 
 impl Present {
-    /// What `wanted` is now.
-    fn of(found: Setting, wanted: &Setting) -> Present {
-        let in_effect = match (&found, wanted) {
-            (Setting::Sysctl { name, value }, Setting::Sysctl { value: wanted, .. }) => {
-                name.is_same(value, wanted)
+    /// What `requested` is now.
+    fn of(found: Setting, requested: &Setting) -> Present {
+        let in_effect = match (&found, requested) {
+            (Setting::Sysctl { name, value }, Setting::Sysctl { value: requested, .. }) => {
+                name.is_same(value, requested)
             }
-            _ => found == *wanted,
+            _ => found == *requested,
         };
         Present { in_effect, former: Some(Former(vec![found])) }
     }

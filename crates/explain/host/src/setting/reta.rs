@@ -7,7 +7,7 @@ use rss::{IndirectionTable, PrintedTable};
 /// blocks of ascending queues, and nothing else.
 ///
 /// Where the table is the kernel's default, the command is `default`, which also lets the number of channels be
-/// changed freely; whether somebody had set that same table by hand is not told by the kernel.
+/// changed freely; whether somebody had set that same table by hand the kernel does not report.
 pub fn making(interface: &InterfaceName, rings: u32, table: &IndirectionTable) -> Option<Setting> {
     let interface = interface.clone();
     if is_in_turn(table, 0, rings) {

@@ -71,7 +71,7 @@ impl Tree {
         if self.is_live() {
             return name_to_index(any_socket()?, name.as_str()).ok();
         }
-        self.shown_index(name)
+        self.sysfs_index(name)
     }
 
     /// The interface that has the number.
@@ -81,20 +81,20 @@ impl Tree {
         }
         let folder = fs::read_dir(self.path("/sys/class/net")).ok()?;
         let mut names = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        names.find(|name| self.shown_index(name) == Some(index))
+        names.find(|name| self.sysfs_index(name) == Some(index))
     }
 
     /// The number of an interface as sysfs shows it.
-    fn shown_index(&self, name: &InterfaceName) -> Option<u32> {
+    fn sysfs_index(&self, name: &InterfaceName) -> Option<u32> {
         self.read(&format!("/sys/class/net/{name}/ifindex")).ok()?.parse().ok()
     }
 
     /// Makes sure that the interface of that name in `/sys` is the one that ethtool and ip mean. A sysfs shows the
     /// network namespace in which it was mounted, and `nsenter --net` alone leaves that of the old one in place.
     pub(crate) fn check_sysfs(&self, name: &InterfaceName) -> Result<(), Error> {
-        match (self.interface_index(name), self.shown_index(name)) {
+        match (self.interface_index(name), self.sysfs_index(name)) {
             (None, None) => Ok(()),
-            (real, shown) if real == shown => Ok(()),
+            (real, in_sysfs) if real == in_sysfs => Ok(()),
             _ => Err(Error::OtherSysfs { interface: name.clone() }),
         }
     }
@@ -184,7 +184,7 @@ fn search_path() -> OsString {
     path
 }
 
-/// What a program that failed said, with the cause as far as its words tell: neither program's exit status does.
+/// What a program that failed said, with the cause as far as its words say: neither program's exit status does.
 fn refusal(program: Program, arguments: &[&str], output: &Output) -> Error {
     let text = match output.stderr.trim_ascii() {
         b"" => &output.stdout,

@@ -1,4 +1,4 @@
-//! What the drivers call their counters: `drivers.txt` beside this file, where each stands with its source.
+//! What the drivers call their counters: `drivers.txt` next to this file, where each stands with its source.
 
 use super::What;
 use std::sync::LazyLock;

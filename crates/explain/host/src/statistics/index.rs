@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_a_bit_among_those_of_its_driver() {
-        // Sums tell their parts apart by pattern modulo 64.
+        // Sums distinguish their parts by pattern modulo 64.
         for driver in drivers::all() {
             let numbered = driver.counters.iter().filter(|counter| counter.pattern.contains(PLACE)).count();
             assert!(numbered <= 64 && driver.counters.len() - numbered <= 64, "{:?}", driver.names);

@@ -6,7 +6,7 @@
 //! something only where a driver of `drivers.txt` says so, each with the kernel source that it was read from;
 //! every other name is [`Meaning::Other`].
 //!
-//! The device's own counters are told apart from a queue's, a queue's frames from those that XDP or large
+//! The device's own counters are distinguished from a queue's, a queue's frames from those that XDP or large
 //! receive offload saw, and a lost frame from an event (an interrupt, a refill that failed and was done again).
 
 #![expect(missing_docs, reason = "what its name does not say has a comment")]

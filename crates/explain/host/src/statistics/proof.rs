@@ -23,7 +23,7 @@ pub(crate) struct Clues {
     seen: [u64; WORDS],
 }
 
-/// Whether some driver can be told by this name.
+/// Whether some driver can be recognised by this name.
 pub(crate) fn is_clue(name: &str) -> bool {
     CLUES.contains_key(name)
 }

@@ -360,7 +360,7 @@ mod tests {
                 _ => return None,
             };
             let command = command.replace('"', "").split_whitespace().collect::<Vec<_>>().join(" ");
-            // The functions that print what they are asked.
+            // The functions that print what they are given.
             (!command.contains("$@") && !command.contains('%') || command.contains("pcpu")).then_some(command)
         });
         prompts
@@ -371,7 +371,7 @@ mod tests {
     /// A command of a collector opens the section of its tool, or is one of those that nobody reads; it never falls
     /// into the output before.
     #[track_caller]
-    fn is_told(prompt: &str) {
+    fn check_command(prompt: &str) {
         // The kernel log's lines are read wherever they stand; sysctl says what netstat -q does.
         const NOT_READ: [&str; 5] = ["ethtool", "dmesg", "intrctl list", "vmstat -e", "netstat -q"];
         let command = Command::at_prompt(prompt).unwrap_or_else(|| panic!("{prompt} is no prompt"));
@@ -391,7 +391,7 @@ mod tests {
         assert!(prompts.len() > 50, "{prompts:?}");
         for prompt in prompts {
             assert!(!prompt.contains('$'), "{prompt}: a variable that this test does not know");
-            is_told(&format!("$ {prompt}"));
+            check_command(&format!("$ {prompt}"));
         }
     }
 
@@ -403,7 +403,7 @@ mod tests {
         let bundle = String::from_utf8(bundle).expect("UTF-8");
         let prompts = bundle.lines().filter(|line| line.starts_with("$ "));
         assert!(prompts.clone().count() > 10, "{bundle}");
-        prompts.for_each(is_told);
+        prompts.for_each(check_command);
     }
 
     #[test]

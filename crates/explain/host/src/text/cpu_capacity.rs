@@ -1,4 +1,4 @@
-//! What CPUs can do beside each other: `cpu_capacity`, where Linux knows it, which is 1024 for the fastest
+//! What CPUs can do compared with each other: `cpu_capacity`, where Linux knows it, which is 1024 for the fastest
 //! (Documentation/scheduler/sched-capacity.rst), and else the highest frequency of each.
 
 use super::{Context, Line, Outcome, Section, Tool};

@@ -1,7 +1,7 @@
 //! `ethtool -g`, `-l`, `-c`, `-k` and `-i`: a heading that names the interface, and lines `name: value` below it.
 //!
 //! `-g` (rings) and `-l` (channels) have two blocks, "Pre-set maximums" and "Current hardware settings"; a driver that
-//! does not tell a number prints `n/a` (`-l` before 5.x: 0). `-k` indents the features of a group; a value may be
+//! does not report a number prints `n/a` (`-l` before 5.x: 0). `-k` indents the features of a group; a value may be
 //! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last, if
 //! that has no other driver.
 
@@ -54,7 +54,7 @@ struct Output {
 
 #[derive(Clone, Copy)]
 enum Block {
-    /// What came before was cut off: nobody can tell which block it is.
+    /// What came before was cut off: which block it is, is unknown.
     Unknown,
     Most,
     Current,
@@ -283,7 +283,7 @@ fn kind(interface: &mut Interface, driver: &str, quote: &Quote) {
     interface.kind.get_or_insert_with(|| Fact::new(kind, quote.clone()));
 }
 
-/// `eth0.35` stands on `eth0`, as vconfig and every network manager name it. Other names tell nothing.
+/// `eth0.35` stands on `eth0`, as vconfig and every network manager name it. Other names say nothing.
 fn parent_by_name(interface: &mut Interface, quote: &Quote) {
     let Some((parent, id)) = interface.name.rsplit_once('.') else { return };
     if !parent.is_empty() && id.parse::<u16>().is_ok_and(|id| id < 4096) {

@@ -2,7 +2,7 @@
 //!
 //! A table is believed where its end was read: the heading of the key follows it, or, as before ethtool 3.17,
 //! another output does. Where the text ends with a row, only a table of 128 entries is: that is what the drivers
-//! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
+//! have whose tables were printed without a key. Of others it is unknown whether rows are missing.
 
 use super::{Line, Outcome, Section, Tool};
 use crate::{Observed, Quote, Reta, Snapshot};
@@ -37,7 +37,7 @@ enum Part {
 
 #[derive(Default)]
 struct Table {
-    /// Interface and rings, with the line that tells them.
+    /// Interface and rings, with the line that names them.
     table: Option<(String, u32, Quote)>,
     entries: Vec<u32>,
     /// Why the table is not whole.
@@ -116,7 +116,7 @@ impl Table {
         Outcome::Taken
     }
 
-    /// The key, which a terminal may have broken. A driver that does not tell it has `Operation not supported`
+    /// The key, which a terminal may have broken. A driver that does not report it has `Operation not supported`
     /// there, and bundles, or people, `(hidden)` or `(left out)`.
     fn key(&mut self, text: &str) -> Outcome {
         if text.bytes().all(|c| c.is_ascii_hexdigit() || c == b':') {

@@ -21,7 +21,7 @@ const OVERFLOW: &str = "missed_packets recv_no_buff rx_missed_packets rx_overrun
 /// Counters of frames dropped as too long.
 const TOO_LONG: &str = "recv_oversize recv_oversized rx_oversized FramesTooLong";
 
-/// Notes what a setting `dev.igb.0.…` tells about the interface `igb0`.
+/// Notes what a setting `dev.igb.0.…` says about the interface `igb0`.
 pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
     let mut parts = name.splitn(4, '.');
     let (Some("dev"), Some(driver), Some(unit), Some(rest)) =

@@ -1,5 +1,5 @@
 //! Names of the BSDs' network drivers. An interface there is its driver's name and a number (`igb0`), which is
-//! how a line about a device, an interrupt or a message tells that it is about an interface.
+//! how a line about a device, an interrupt or a message shows that it is about an interface.
 
 use super::line::is_word_of;
 

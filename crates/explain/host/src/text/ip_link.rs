@@ -2,7 +2,7 @@
 //! what stands on what, MTU, carrier, XDP, SR-IOV functions, totals.
 //!
 //! `eth0.35@eth0` names a lower device, `veth0@veth1` a peer, and both look alike. A VLAN, macvlan or DSA port is
-//! told by its details (`-d`); without them by its name (`eth0.35@eth0`), or by the other's line, which a peer
+//! recognised by its details (`-d`); without them by its name (`eth0.35@eth0`), or by the other's line, which a peer
 //! answers with an `@` of its own.
 
 use super::kept::Kept;
@@ -19,11 +19,11 @@ pub(super) static TOOL: Tool = Tool {
     open: |_| Box::new(Links::default()),
 };
 
-/// Beginnings of lines that tell nothing here, for pastes that lost the indentation.
+/// Beginnings of lines that say nothing here, for pastes that lost the indentation.
 const OTHERS: [&str; 8] =
     ["valid_lft ", "altname ", "alias ", "bridge_slave ", "bond_slave ", "RX errors:", "TX errors:", "TX:"];
 
-/// Kinds whose word is the whole of what is told of them here, and which have a lower device where `@` names one.
+/// Kinds whose word is the whole of what is said of them here, and which have a lower device where `@` names one.
 const KINDS: &str =
     "bond dummy dsa geneve gre ifb ipvlan macvlan macvtap sit team tun vrf vxlan wireguard l2tp";
 
@@ -40,7 +40,7 @@ struct Links {
     lowers: BTreeMap<String, Option<(String, Quote)>>,
     /// The line of an address by interface.
     addresses: BTreeMap<String, Quote>,
-    /// Whether addresses of IPv4 are shown.
+    /// Whether addresses of IPv4 are printed.
     has_ipv4: bool,
 }
 
@@ -132,7 +132,7 @@ impl Links {
         let flags = || header.flags.split(',');
         let is_up = flags().any(|flag| flag == "UP");
         Observed::note(&mut interface.up, is_up, &quote);
-        // A device that is down has no carrier to tell of.
+        // A device that is down has no carrier to report.
         if is_up && flags().any(|flag| flag == "LOWER_UP") {
             Observed::note(&mut interface.link.up, true, &quote);
         } else if is_up && flags().any(|flag| flag == "NO-CARRIER") {
@@ -195,7 +195,7 @@ impl Links {
         }
     }
 
-    /// The line of the kind, and lines that tell nothing here.
+    /// The line of the kind, and lines that say nothing here.
     fn details(&mut self, word: &str, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let value = |name| value(text, name);
         let kind = match word {
@@ -279,7 +279,7 @@ impl Links {
         }
     }
 
-    /// Parents of which no line of details tells.
+    /// Parents that no line of details names.
     fn stacking(&self, snapshot: &mut Snapshot) {
         for (name, lower) in &self.lowers {
             let Some((lower, quote)) = lower else { continue };
@@ -324,7 +324,7 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 fn link_words(interface: &mut Interface, text: &str, line: &Line<'_>) {
     let quote = &line.quote();
     let value = |name| value(text, name);
-    // 0 is "no limit told".
+    // 0 is "no limit given".
     let most = value("maxmtu").and_then(|most| most.parse::<u32>().ok()).filter(|&most| most > 0);
     if let Some(most) = most {
         interface.mtu_most = Some(Fact::new(most, quote.clone()));

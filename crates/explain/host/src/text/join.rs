@@ -42,7 +42,7 @@ fn models(snapshot: &mut Snapshot, kept: &Kept) {
     }
 }
 
-/// The kernel's totals stand in for what the driver's statistics do not tell: both count the same frames, and one
+/// The kernel's totals stand in for what the driver's statistics do not count: both count the same frames, and one
 /// loss is not to be counted twice under two names.
 fn totals(snapshot: &mut Snapshot, kept: &Kept) {
     for interface in &mut snapshot.interfaces {
@@ -162,7 +162,7 @@ fn owner(interrupt: &Interrupt, owners: &BTreeMap<String, Option<String>>) -> Op
     })
 }
 
-/// Tools that exist on Linux alone tell the system where nothing says it.
+/// Tools that exist on Linux alone give away the system where nothing says it.
 fn system(snapshot: &mut Snapshot) {
     if snapshot.system.is_none() {
         let is_linux =

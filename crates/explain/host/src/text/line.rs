@@ -54,7 +54,7 @@ pub(super) struct Context {
     /// Whether output without a name is of an interface that nobody knows, and of which one of several where
     /// `is_several`.
     pub is_unknown: bool,
-    /// Whether the last command that asked for an interface asked for several.
+    /// Whether the last command that was about an interface named several.
     pub is_several: bool,
     /// Prompts before.
     pub prompts: u64,

@@ -72,7 +72,7 @@ fn number(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     }
 }
 
-/// `/proc/cpuinfo` has an entry for each CPU online; only its end tells that it was the last.
+/// `/proc/cpuinfo` has an entry for each CPU online; only its end shows that it was the last.
 struct Processors {
     online: usize,
     /// The CPU whose lines follow.

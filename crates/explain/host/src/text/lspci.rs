@@ -1,5 +1,5 @@
 //! `lspci`, with or without `-nn` and `-D`: `03:00.0 Ethernet controller [0200]: Intel Corporation I210 Gigabit
-//! Network Connection [8086:1533] (rev 03)`. Which interface it is tells the bus address of `ethtool -i`.
+//! Network Connection [8086:1533] (rev 03)`. Which interface it is, says the bus address of `ethtool -i`.
 
 use super::kept::{Kept, PciDevice};
 use super::{Line, Outcome, Tool, vector_name};

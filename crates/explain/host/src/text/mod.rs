@@ -77,7 +77,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 enum Outcome {
     /// It belongs to the output, and was read.
     Taken,
-    /// It tells nothing, or something else may open with it; the output may go on after it.
+    /// It says nothing, or something else may open with it; the output may go on after it.
     Skipped,
     /// The output ended before it.
     Over,
@@ -88,10 +88,10 @@ trait Section {
     /// Takes a line, the heading that opened the section among them.
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome;
 
-    /// Called once when another line ended the output, for what only its whole tells.
+    /// Called once when another line ended the output, for what only its whole shows.
     fn end(&mut self, _snapshot: &mut Snapshot) {}
 
-    /// Called instead where the text ended first, so that nobody can tell whether the output was complete.
+    /// Called instead where the text ended first, so that it is unknown whether the output was complete.
     fn cut(&mut self, snapshot: &mut Snapshot) {
         self.end(snapshot);
     }
@@ -101,13 +101,13 @@ trait Section {
         false
     }
 
-    /// The tool whose output it turned out to be, where the heading could not tell.
+    /// The tool whose output it turned out to be, where the heading did not show it.
     fn name(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// An output whose lines tell each by itself.
+/// An output whose lines each make sense alone.
 impl<F: FnMut(&Line<'_>, &mut Snapshot) -> Outcome> Section for F {
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         self(line, snapshot)

@@ -2,7 +2,7 @@
 //!
 //! `ethtool -i` and `-S` print no name, and people paste them without the command behind a `Settings for eth0:` or
 //! an `ifconfig eth0` that has it. Where the whole text names one interface, the nameless output is that one's;
-//! where it names several, nobody can tell.
+//! where it names several, it is unknown.
 
 use super::kept::Kept;
 use crate::{Interface, Kind, Snapshot, System};

@@ -1,9 +1,9 @@
 //! `/proc/interrupts` and `/proc/softirqs`: a column for each CPU.
 //!
-//! Both open with the same heading, so the rows tell which it is. `/proc/interrupts` (kernel/irq/proc.c) has a
+//! Both open with the same heading, so the rows show which it is. `/proc/interrupts` (kernel/irq/proc.c) has a
 //! column for every CPU that is online and names it; `/proc/softirqs` (fs/proc/softirqs.c) one for every possible
 //! CPU. Rows of a `grep` have no heading: their columns are taken for CPUs 0, 1, 2 and so on. Lines that a
-//! terminal broke are put together again where the heading tells how many columns there are.
+//! terminal broke are put together again where the heading shows how many columns there are.
 
 use super::line::{is_word_of, trim_start};
 use super::{Line, Outcome, Section, Tool, vector_name};
@@ -122,7 +122,7 @@ impl Table {
         }
         self.cpus = cpus;
         self.heading = Some(line.quote());
-        // Until a row tells which of the two it is, neither was read.
+        // Until a row shows which of the two it is, neither was read.
         if self.kind.is_some() { Outcome::Taken } else { Outcome::Skipped }
     }
 

@@ -167,7 +167,7 @@ fn has_blank(text: Option<&str>) -> bool {
 }
 
 /// Whether a process of that name matters whatever it takes.
-fn is_wanted(name: &str) -> bool {
+fn is_relevant(name: &str) -> bool {
     is_word_of(PPPOE, name) || is_thread(name)
 }
 
@@ -197,7 +197,7 @@ pub(super) fn shares(snapshot: &mut Snapshot, kept: &Kept) {
             // A rounded share; a thread takes one CPU at most.
             process.cpu = process.cpu.map(|share| share.min(100.0));
         }
-        is_wanted(&process.name) || process.cpu.is_some_and(|share| share >= BUSY)
+        is_relevant(&process.name) || process.cpu.is_some_and(|share| share >= BUSY)
     });
 }
 
@@ -238,7 +238,7 @@ impl Table {
         let busy = if columns.is_of_all { BUSY_OF_ALL } else { BUSY };
         let name = name(command);
         snapshot.lists_threads |= ["kernel{", "intr{", "idle{"].iter().any(|thread| name.starts_with(thread));
-        if name.is_empty() || is_idle(&name) || (cpu < busy && !is_wanted(&name)) {
+        if name.is_empty() || is_idle(&name) || (cpu < busy && !is_relevant(&name)) {
             return true;
         }
         let processes = &mut snapshot.processes;

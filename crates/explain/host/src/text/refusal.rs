@@ -1,4 +1,4 @@
-//! What tools print when they cannot do what was asked: the last words are `strerror`'s (errno(3)), the first ones
+//! What tools print when they cannot do what was requested: the last words are `strerror`'s (errno(3)), the first ones
 //! the tool's own.
 
 /// Ends of a line that says why there is no output.

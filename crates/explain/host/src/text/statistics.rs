@@ -2,7 +2,7 @@
 //!
 //! Lines `name: value` under "NIC statistics:" (ethtool 6.1, ethtool.c, `do_gstats`), or alone, since people filter
 //! them. Names are understood by [`crate::statistics`]. A counter that appears again opens the next sample, with
-//! or without a heading; a sample's counters are noted together, for some of them are sums. Of an interface without
+//! or without a heading; a sample's counters are recorded together, for some of them are sums. Of an interface without
 //! a name, which may be two interfaces, a second sample is only what a bundle, a prompt or a text of its own says is
 //! one.
 
@@ -68,7 +68,7 @@ struct Statistics {
     /// The receive queue of the heading above.
     under: Option<u32>,
     clues: Clues,
-    /// The first line that tells of the driver.
+    /// The first line that names the driver.
     clue: Option<Quote>,
     sample: Sample,
 }
@@ -290,7 +290,7 @@ struct Sum {
     parts: u64,
     total: u64,
     minus: u64,
-    /// Whether the parts tell of the whole.
+    /// Whether the parts make up the whole.
     is_main: bool,
     quote: Option<Quote>,
 }

@@ -39,7 +39,7 @@ struct Status<'a> {
     remarks: Option<Part<'a, Vec<String>>>,
 }
 
-/// The process that stays with the program.
+/// The daemon of the program.
 #[derive(Deserialize)]
 struct Keeper {
     alive: Option<bool>,

@@ -10,7 +10,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "sysctl",
     command: |command| command.program == "sysctl",
     heading: is_heading,
-    open: |context| Box::new(Settings::asked_by(context)),
+    open: |context| Box::new(Settings::of_command(context)),
 };
 
 /// First parts of names, of the three systems (`sysctl -N -a`).
@@ -78,14 +78,14 @@ impl<'a> Assignment<'a> {
 }
 
 struct Settings {
-    /// The command asked for it, so that `name=value` is output and no configuration file.
+    /// The command requested it, so that `name=value` is output and no configuration file.
     is_output: bool,
     /// The one name of `sysctl -n name`, whose output is a value alone.
     bare: Option<String>,
 }
 
 impl Settings {
-    fn asked_by(context: &Context) -> Settings {
+    fn of_command(context: &Context) -> Settings {
         let command = context.command.as_deref().filter(|command| command.contains("sysctl"));
         let mut is_bare = false;
         let mut names = Vec::new();
@@ -128,7 +128,7 @@ impl Section for Settings {
                     note(&name, text, &quote, snapshot);
                     Outcome::Taken
                 }
-                // A value of several lines, or the end: the next name tells.
+                // A value of several lines, or the end: the next name shows which.
                 None => Outcome::Skipped,
             },
         }

@@ -4,7 +4,7 @@
 
 use crate::{Fact, Observed, Quote, Snapshot, System};
 
-/// Notes what the setting tells besides its value.
+/// Notes what the setting says besides its value.
 pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
     let root = |prefix| str::starts_with(name, prefix);
     if root("net.isr.") {

@@ -182,7 +182,7 @@ impl Files {
     }
 }
 
-/// Files of an interface that are read or known to tell nothing here.
+/// Files of an interface that are read or known to say nothing here.
 const FILES: &str = "mtu speed duplex carrier operstate device/sriov_numvfs device/vendor device/device \
                      device/uevent";
 

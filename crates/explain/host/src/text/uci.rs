@@ -2,7 +2,7 @@
 //! `/etc/config` themselves (`config defaults`, then `option flow_offloading '1'`); uci's cli.c and file.c.
 //!
 //! A setting is known by configuration, type of its section and option: sections are numbered or named as somebody liked. That
-//! a section with such settings was shown is kept, too: an option that it lacks has its default. Of everything else in these
+//! a section with such settings was printed is kept, too: an option that it lacks has its default. Of everything else in these
 //! files, passwords among it, nothing is kept.
 
 use super::{Context, Line, Outcome, Section, Tool, sysctl_machine};
@@ -174,7 +174,7 @@ fn taken(quote: &Quote, snapshot: &mut Snapshot) -> Outcome {
     Outcome::Taken
 }
 
-/// Notes that a section was shown, where some of its options are kept.
+/// Notes that a section was printed, where some of its options are kept.
 fn note_section(config: &str, kind: &str, quote: &Quote, snapshot: &mut Snapshot) {
     if KEPT.iter().any(|[of, known, _]| [*of, *known] == [config, kind]) {
         let fact = Fact::new("shown".to_owned(), quote.clone());

@@ -1,15 +1,15 @@
-//! What the name of an interrupt tells: whose it is, of which queue, and whether it receives.
+//! What the name of an interrupt says: whose it is, of which queue, and whether it receives.
 //!
 //! Drivers name their vectors as they like (`request_irq` in drivers/net/ethernet/*): `eth0-rx-0` (igb, ixgbe),
 //! `eth0-TxRx-0` (igb, bnxt), `i40e-eth0-TxRx-0`, `ice-eth0-TxRx-0`, `eth0-Tx-Rx-0` (ena), `eth0-rxtx-0` (vmxnet3),
 //! `eth0-fp-0` (bnx2x), `eth0-q0` (be2net), `eth0-Rx0` (cxgb4) and `eth0 (queue 0)` (Chelsio's own cxgb4),
-//! `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), `eth0-tx-0-rx-3` (qlcnic, one transmit ring beside the last receive
+//! `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), `eth0-tx-0-rx-3` (qlcnic, one transmit ring after the last receive
 //! ring), and names of the device alone (module `on_chip`).
 
 use super::command::is_interface;
 use super::on_chip;
 
-/// What a vector's name tells.
+/// What a vector's name says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VectorName {
     pub interface: Option<String>,

@@ -25,7 +25,7 @@ fn is_heading(line: &str) -> bool {
 struct Interrupts {
     /// Where the snapshot has which vector and action.
     places: Option<HashMap<(String, String), usize>>,
-    /// What this table had so far: the same name once more is another vector that cannot be told apart.
+    /// What this table had so far: the same name once more is another vector that cannot be distinguished.
     seen: HashSet<usize>,
     is_whole: bool,
 }

@@ -230,7 +230,7 @@ fn the_script_may_come_by_standard_input() {
 
 /// A router whose ip and ps are BusyBox's, without ethtool; interfaces are those of the machine the test runs on.
 #[test]
-fn a_linux_without_ethtool_says_so_and_tells_the_rest() {
+fn a_linux_without_ethtool_says_so_and_collects_the_rest() {
     let answers = "$ ip link
 5: wan: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1508 qdisc mq qlen 1000
     link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff

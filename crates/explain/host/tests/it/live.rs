@@ -219,13 +219,13 @@ fn what_counts_is_read_twice_and_moves() {
     let Some(namespace) = namespace() else { return };
     let options = Options { interval: Duration::from_millis(100), ..Options::default() };
     // A thread outside sends between the samples of the one inside, which waits for it.
-    let (ask, asked) = mpsc::channel();
+    let (ask, question) = mpsc::channel();
     let (answer, answered) = mpsc::channel();
     let text = thread::scope(|scope| {
         let namespace = &namespace;
         let collecting =
             scope.spawn(move || namespace.inside(move || collect_and_send(&options, &ask, &answered)));
-        if asked.recv().is_ok() {
+        if question.recv().is_ok() {
             namespace.send("v1", vec![[0xff_u8; 60]; 5]).expect("sent");
             answer.send(()).expect("still there");
         }
@@ -254,7 +254,7 @@ fn what_counts_is_read_twice_and_moves() {
     assert!(received(1) >= received(0) + 5, "{} and {}", received(0), received(1));
 }
 
-/// A bundle; between its samples `ask` is told and `answered` waited for, once: when settings are read, since nothing waits for
+/// A bundle; between its samples `ask` gets a message and `answered` waited for, once: when settings are read, since nothing waits for
 /// the second sample where that alone has taken the interval.
 fn collect_and_send(options: &Options, ask: &mpsc::Sender<()>, answered: &mpsc::Receiver<()>) -> String {
     let mut seen = Vec::new();
@@ -332,8 +332,8 @@ fn names_cannot_break_the_bundle() {
             assert_eq!(names, ["br0", "lo", "v1"], "{name:?}");
             assert!(snapshot.interface("").is_none_or(|nameless| nameless.driver.is_none()), "{name:?}");
         }
-        let shown = name.replace('\u{1b}', "\\x1b").replace('\u{7f}', "\\x7f");
-        let chosen = Options { interfaces: Some(vec![shown]), ..Options::default() };
+        let escaped = name.replace('\u{1b}', "\\x1b").replace('\u{7f}', "\\x7f");
+        let chosen = Options { interfaces: Some(vec![escaped]), ..Options::default() };
         let chosen = namespace.inside(|| collect(&chosen, &mut Vec::new(), &mut |_| {}));
         assert!(matches!(chosen, Err(Error::OddName { .. } | Error::UnknownInterface { .. })), "{name:?}");
         namespace.run("ip", &["link", "set", "dev", name, "name", "v0"]).expect("renamed");
@@ -400,7 +400,7 @@ fn an_unprivileged_user_reads_what_the_kernel_allows() {
 
 #[test]
 fn the_vectors_that_sysfs_names_are_the_interfaces_own() {
-    // The machine's own devices: a virtual machine's virtio ones bear names that only sysfs can tell of.
+    // The machine's own devices: a virtual machine's virtio ones bear names that only sysfs explains.
     let text = bundle(&Options::default());
     let listed: Vec<String> = outputs(&text)
         .into_iter()

@@ -25,12 +25,12 @@ const LINES: [&[(&str, u16)]; 5] = [
 ];
 
 impl Ethtool {
-    pub(super) fn coalesce(&mut self, name: &[u8], shown: &str) -> Output {
+    pub(super) fn coalesce(&mut self, name: &[u8], display_name: &str) -> Output {
         self.either(
             |generic| {
                 let answer = generic.get(Get::Coalesce, name)?;
                 let attributes = Attributes::new(&answer);
-                Ok(render(shown, |place| {
+                Ok(render(display_name, |place| {
                     let kind = place + FIRST_ATTRIBUTE;
                     match place {
                         ADAPTIVE_RX | ADAPTIVE_TX | CQE_TX | CQE_RX => attributes.u8(kind).map(u32::from),
@@ -40,16 +40,16 @@ impl Ethtool {
             },
             |ioctl| {
                 let numbers = ioctl.numbers(name, Command::Coalesce, &[], STRUCTURE as usize)?;
-                Ok(render(shown, |place| numbers.get(usize::from(place)).copied()))
+                Ok(render(display_name, |place| numbers.get(usize::from(place)).copied()))
             },
         )
     }
 }
 
-fn render(shown: &str, at: impl Fn(u16) -> Option<u32>) -> String {
+fn render(display_name: &str, at: impl Fn(u16) -> Option<u32>) -> String {
     let switch = |place| at(place).map_or("n/a", |value| on_off(value != 0));
     let mut text = format!(
-        "Coalesce parameters for {shown}:\nAdaptive RX: {}  TX: {}\n",
+        "Coalesce parameters for {display_name}:\nAdaptive RX: {}  TX: {}\n",
         switch(ADAPTIVE_RX),
         switch(ADAPTIVE_TX)
     );
@@ -68,12 +68,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_of_the_structure_is_shown_once() {
+    fn every_number_of_the_structure_is_printed_once() {
         let text = render("eth0", |place| (place < STRUCTURE).then_some(1000 + u32::from(place)));
         for place in 0..STRUCTURE {
-            let shown = text.lines().filter(|line| line.ends_with(&format!(" {}", 1000 + place))).count();
+            let printed = text.lines().filter(|line| line.ends_with(&format!(" {}", 1000 + place))).count();
             let is_switch = place == ADAPTIVE_RX || place == ADAPTIVE_TX;
-            assert_eq!(shown, usize::from(!is_switch), "{place} in\n{text}");
+            assert_eq!(printed, usize::from(!is_switch), "{place} in\n{text}");
         }
         assert!(text.contains("\nrx-usecs: 1000\n") && text.contains("\ntx-frame-high: 1020\n"), "{text}");
         assert!(text.contains("Adaptive RX: on  TX: on\n") && text.contains("CQE mode RX: n/a  TX: n/a\n"));

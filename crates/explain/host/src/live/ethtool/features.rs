@@ -12,15 +12,15 @@ use std::fmt::Write as _;
 struct Feature {
     name: String,
     active: bool,
-    wanted: bool,
+    requested: bool,
     /// Whether nobody can change it.
     fixed: bool,
 }
 
 impl Ethtool {
-    pub(super) fn features(&mut self, name: &[u8], shown: &str) -> Output {
+    pub(super) fn features(&mut self, name: &[u8], display_name: &str) -> Output {
         let features = self.either(|generic| by_netlink(generic, name), |ioctl| by_ioctl(ioctl, name))?;
-        Ok(render(shown, &features))
+        Ok(render(display_name, &features))
     }
 }
 
@@ -35,11 +35,11 @@ fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Vec<Feature>, Unread
     let set = |kind| -> BTreeSet<u32> {
         list(kind).into_iter().filter(|bit| bit.set).map(|bit: Bit| bit.index).collect()
     };
-    let (wanted, active, no_change) = (set(WANTED), set(ACTIVE), set(NO_CHANGE));
+    let (requested, active, no_change) = (set(WANTED), set(ACTIVE), set(NO_CHANGE));
     // The mask of the first set has every feature that the kernel knows.
     let feature = |bit: Bit| Feature {
         active: active.contains(&bit.index),
-        wanted: wanted.contains(&bit.index),
+        requested: requested.contains(&bit.index),
         fixed: !bit.set || no_change.contains(&bit.index),
         name: printable(&bit.name),
     };
@@ -62,20 +62,20 @@ fn by_ioctl(ioctl: &mut Ioctl, name: &[u8]) -> Result<Vec<Feature>, Unread> {
     };
     let feature = |(index, name): (usize, Vec<u8>)| Feature {
         name: printable(&name),
-        wanted: bit(index, 1),
+        requested: bit(index, 1),
         active: bit(index, 2),
         fixed: !bit(index, 0) || bit(index, 3),
     };
     Ok(names.into_iter().enumerate().map(feature).collect())
 }
 
-fn render(shown: &str, features: &[Feature]) -> String {
+fn render(display_name: &str, features: &[Feature]) -> String {
     let named: Vec<(&Feature, Option<usize>)> = features
         .iter()
         .filter(|feature| !feature.name.is_empty())
         .map(|feature| (feature, GROUPS.iter().position(|(_, pattern)| matches(&feature.name, pattern))))
         .collect();
-    let mut text = format!("Features for {shown}:\n");
+    let mut text = format!("Features for {display_name}:\n");
     for (place, (long, _)) in GROUPS.iter().enumerate() {
         let members: Vec<&Feature> =
             named.iter().filter(|(_, group)| *group == Some(place)).map(|&(feature, _)| feature).collect();
@@ -96,7 +96,7 @@ fn render(shown: &str, features: &[Feature]) -> String {
 }
 
 fn push(text: &mut String, indent: &str, name: &str, feature: &Feature) {
-    let remark = match (feature.fixed, feature.active == feature.wanted, feature.wanted) {
+    let remark = match (feature.fixed, feature.active == feature.requested, feature.requested) {
         (true, _, _) => " [fixed]",
         (false, true, _) => "",
         (false, false, true) => " [requested on]",
@@ -117,8 +117,8 @@ fn matches(name: &str, pattern: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn feature(name: &str, active: bool, wanted: bool, fixed: bool) -> Feature {
-        Feature { name: name.to_owned(), active, wanted, fixed }
+    fn feature(name: &str, active: bool, requested: bool, fixed: bool) -> Feature {
+        Feature { name: name.to_owned(), active, requested, fixed }
     }
 
     #[test]

@@ -10,8 +10,8 @@ const CHANNELS: [&str; 4] = ["RX:\t\t", "TX:\t\t", "Other:\t\t", "Combined:\t"];
 const RINGS: [&str; 4] = ["RX:\t\t", "RX Mini:\t", "RX Jumbo:\t", "TX:\t\t"];
 
 impl Ethtool {
-    pub(super) fn channels(&mut self, name: &[u8], shown: &str) -> Output {
-        let heading = format!("Channel parameters for {shown}:\n");
+    pub(super) fn channels(&mut self, name: &[u8], display_name: &str) -> Output {
+        let heading = format!("Channel parameters for {display_name}:\n");
         self.either(
             |generic| {
                 Ok(of_attributes(&heading, CHANNELS, Attributes::new(&generic.get(Get::Channels, name)?)))
@@ -20,8 +20,8 @@ impl Ethtool {
         )
     }
 
-    pub(super) fn rings(&mut self, name: &[u8], shown: &str) -> Output {
-        let heading = format!("Ring parameters for {shown}:\n");
+    pub(super) fn rings(&mut self, name: &[u8], display_name: &str) -> Output {
+        let heading = format!("Ring parameters for {display_name}:\n");
         self.either(
             |generic| {
                 let answer = generic.get(Get::Rings, name)?;
@@ -55,7 +55,7 @@ fn blocks(heading: &str, labels: [&str; 4], at: impl Fn(u16) -> Option<u32>) -> 
     text
 }
 
-/// What Linux 5.17, 5.18 and 6.2 tell of rings besides.
+/// What Linux 5.17, 5.18 and 6.2 report of rings besides.
 fn buffers(attributes: Attributes<'_>) -> String {
     let push = attributes.u8(13).map_or("n/a", |push| on_off(push != 0));
     let split = match attributes.u8(11) {

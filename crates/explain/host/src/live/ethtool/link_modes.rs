@@ -4,7 +4,7 @@ use crate::live::bundle::printable;
 use kernel::ethtool::Bit;
 use std::collections::BTreeSet;
 
-/// Bits that are no link mode (`ETHTOOL_LINK_MODE_*_BIT`): how a mode's bit is told apart from the rest.
+/// Bits that are no link mode (`ETHTOOL_LINK_MODE_*_BIT`): how a mode's bit is distinguished from the rest.
 pub(super) const AUTONEG: u32 = 6;
 const PAUSE: u32 = 13;
 const ASYM_PAUSE: u32 = 14;
@@ -31,7 +31,7 @@ fn class(index: u32) -> Class {
     }
 }
 
-/// Names of the first bits (`net/ethtool/common.c`): kernels before 5.6, which alone are asked without names,
+/// Names of the first bits (`net/ethtool/common.c`): kernels before 5.6, which alone are queried without names,
 /// know no more.
 const NAMES: [&str; 75] = [
     "10baseT/Half",
@@ -160,16 +160,16 @@ impl LinkModes {
         }
     }
 
-    fn of_class(&self, wanted: Class) -> Vec<&(u32, String)> {
-        self.0.iter().filter(|&&(bit, _)| class(bit) == wanted).collect()
+    fn of_class(&self, kind: Class) -> Vec<&(u32, String)> {
+        self.0.iter().filter(|&&(bit, _)| class(bit) == kind).collect()
     }
 
     /// Ports or error corrections on one line.
-    pub(super) fn line(&self, wanted: Class) -> String {
-        self.of_class(wanted).iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" ")
+    pub(super) fn line(&self, kind: Class) -> String {
+        self.of_class(kind).iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Modes behind a label, one a line, a full-duplex mode beside its half-duplex one.
+    /// Modes behind a label, one a line, a full-duplex mode next to its half-duplex one.
     pub(super) fn paragraph(&self, label: &str) -> String {
         let mut text = format!("\t{label}");
         let mut former: Option<&(u32, String)> = None;

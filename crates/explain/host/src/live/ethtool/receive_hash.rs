@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const CLASSIFICATION: usize = 192;
 const HASH: usize = 24;
 
-/// Flow types that are asked for: what ethtool calls them, the number of `TCP_V4_FLOW` and so on, and what it prints.
+/// Flow types that are queried: what ethtool calls them, the number of `TCP_V4_FLOW` and so on, and what it prints.
 pub(super) const FLOWS: [(&str, u32, &str); 4] = [
     ("tcp4", 1, "TCP over IPV4"),
     ("udp4", 2, "UDP over IPV4"),
@@ -21,14 +21,14 @@ pub(super) const FLOWS: [(&str, u32, &str); 4] = [
 ];
 
 impl Ethtool {
-    pub(super) fn indirection_table(&mut self, name: &[u8], shown: &str, with_key: bool) -> Output {
+    pub(super) fn indirection_table(&mut self, name: &[u8], display_name: &str, with_key: bool) -> Output {
         self.by_ioctl(|ioctl| {
             let rings = data(ioctl, name, Command::ReceiveRings, 0)?;
             match hash(ioctl, name) {
-                Ok(hash) => Ok(render_hash(shown, rings, &hash, with_key)),
+                Ok(hash) => Ok(render_hash(display_name, rings, &hash, with_key)),
                 // Drivers that have a table and neither key nor function.
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                    Ok(render_table(shown, rings, &table(ioctl, name)?))
+                    Ok(render_table(display_name, rings, &table(ioctl, name)?))
                 }
                 Err(error) => Err(error.into()),
             }
@@ -48,7 +48,7 @@ fn data(ioctl: &mut Ioctl, name: &[u8], command: Command, flow: u32) -> std::io:
     Ok(u64::from_ne_bytes(*data))
 }
 
-/// The table of a driver that tells nothing else.
+/// The table of a driver that reports nothing else.
 fn table(ioctl: &mut Ioctl, name: &[u8]) -> Result<Vec<u32>, Unread> {
     let size = ioctl.numbers(name, Command::IndirectionTable, &[0], 1)?;
     let size = size.first().copied().unwrap_or(0);
@@ -57,12 +57,12 @@ fn table(ioctl: &mut Ioctl, name: &[u8]) -> Result<Vec<u32>, Unread> {
     Ok(answer.into_iter().skip(1).collect())
 }
 
-/// Table, key and functions as a driver tells them.
+/// Table, key and functions as a driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hash {
     table: Vec<u32>,
     key: Vec<u8>,
-    /// A function's name and whether it is on; none where the driver does not tell.
+    /// A function's name and whether it is on; none where the driver does not report them.
     functions: Vec<(String, bool)>,
 }
 
@@ -87,8 +87,8 @@ fn hash(ioctl: &mut Ioctl, name: &[u8]) -> std::io::Result<Hash> {
     Ok(Hash { table, key, functions })
 }
 
-fn render_table(shown: &str, rings: u64, table: &[u32]) -> String {
-    let mut text = format!("RX flow hash indirection table for {shown} with {rings} RX ring(s):\n");
+fn render_table(display_name: &str, rings: u64, table: &[u32]) -> String {
+    let mut text = format!("RX flow hash indirection table for {display_name} with {rings} RX ring(s):\n");
     if table.is_empty() {
         text.push_str("Operation not supported\n");
     }
@@ -102,8 +102,8 @@ fn render_table(shown: &str, rings: u64, table: &[u32]) -> String {
     text
 }
 
-fn render_hash(shown: &str, rings: u64, hash: &Hash, with_key: bool) -> String {
-    let mut text = render_table(shown, rings, &hash.table);
+fn render_hash(display_name: &str, rings: u64, hash: &Hash, with_key: bool) -> String {
+    let mut text = render_table(display_name, rings, &hash.table);
     text.push_str("RSS hash key:\n");
     if hash.key.is_empty() {
         text.push_str("Operation not supported");
@@ -169,7 +169,7 @@ RSS hash function:
     }
 
     #[test]
-    fn the_key_is_left_out_unless_it_is_asked_for() {
+    fn the_key_is_left_out_unless_it_is_requested() {
         let text = render_hash("eth0", 4, &hash(), false);
         assert!(text.contains("\nRSS hash key:\n(hidden)\nRSS hash function:\n"), "{text}");
         assert!(!text.contains("6d"), "{text}");
@@ -178,7 +178,7 @@ RSS hash function:
     }
 
     #[test]
-    fn fields_are_told_in_ethtools_words() {
+    fn fields_have_ethtools_words() {
         assert_eq!(
             render_fields("UDP over IPV4", 0b11_0000),
             "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n"

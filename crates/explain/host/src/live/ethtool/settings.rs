@@ -35,16 +35,16 @@ struct Modes {
 }
 
 impl Ethtool {
-    pub(super) fn link_settings(&mut self, name: &[u8], shown: &str) -> Output {
+    pub(super) fn link_settings(&mut self, name: &[u8], display_name: &str) -> Output {
         let settings = self.either(|generic| by_netlink(generic, name), |ioctl| by_ioctl(ioctl, name))?;
         if settings == Settings::default() {
             return Err(Unread("No data available".to_owned()));
         }
-        Ok(render(shown, &settings))
+        Ok(render(display_name, &settings))
     }
 }
 
-/// Three requests, of which a driver may answer some. Where it answers none, its reason for the first is told.
+/// Three requests, of which a driver may answer some. Where it answers none, its reason for the first is reported.
 fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Settings, Unread> {
     let answers = [Get::LinkModes, Get::LinkInfo, Get::LinkState].map(|get| generic.get(get, name));
     // Of what was not answered there are no attributes.
@@ -97,7 +97,7 @@ fn by_ioctl(ioctl: &mut Ioctl, name: &[u8]) -> Result<Settings, Unread> {
 
 fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     const STRUCTURE: usize = 48;
-    // The byte at 15 says how many words each mask has; asked with another number, the kernel answers with the
+    // The byte at 15 says how many words each mask has; queried with another number, the kernel answers with the
     // negative of the right one and nothing else.
     let question = |count: u8| [0, 0, u32::from_ne_bytes([0, 0, 0, count])];
     let byte = |bytes: &[u8], at: usize| bytes.get(at).copied();
@@ -129,8 +129,8 @@ fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     Ok(settings)
 }
 
-fn render(shown: &str, settings: &Settings) -> String {
-    let mut text = format!("Settings for {shown}:\n");
+fn render(display_name: &str, settings: &Settings) -> String {
+    let mut text = format!("Settings for {display_name}:\n");
     if let Some(modes) = &settings.modes {
         push_modes(modes, &mut text);
     }
@@ -162,14 +162,14 @@ fn push_modes(modes: &Modes, text: &mut String) {
     let _ = writeln!(text, "\tSupported pause frame use: {}", supported.pause());
     let _ = writeln!(text, "\tSupports auto-negotiation: {}", yes_no(supported.autoneg()));
     let _ = writeln!(text, "\tSupported FEC modes: {}", fec(supported));
-    for (whose, modes) in [("Advertised", advertised), ("Link partner advertised", partner)] {
-        if whose.starts_with("Link") && modes.is_empty() {
+    for (side, modes) in [("Advertised", advertised), ("Link partner advertised", partner)] {
+        if side.starts_with("Link") && modes.is_empty() {
             continue;
         }
-        text.push_str(&modes.paragraph(&format!("{whose} link modes:  ")));
-        let _ = writeln!(text, "\t{whose} pause frame use: {}", modes.pause());
-        let _ = writeln!(text, "\t{whose} auto-negotiation: {}", yes_no(modes.autoneg()));
-        let _ = writeln!(text, "\t{whose} FEC modes: {}", fec(modes));
+        text.push_str(&modes.paragraph(&format!("{side} link modes:  ")));
+        let _ = writeln!(text, "\t{side} pause frame use: {}", modes.pause());
+        let _ = writeln!(text, "\t{side} auto-negotiation: {}", yes_no(modes.autoneg()));
+        let _ = writeln!(text, "\t{side} FEC modes: {}", fec(modes));
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_does_not_say_is_not_shown() {
+    fn what_a_driver_does_not_say_is_not_printed() {
         assert_eq!(render("tun0", &Settings::default()), "Settings for tun0:\n");
         let down = Settings {
             speed: Some(u32::MAX),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_tells_protocol_and_id() {
+    fn a_vlan_has_protocol_and_id() {
         let data = |tpid: u16| {
             [
                 attribute(nl::IFLA_VLAN_PROTOCOL as u16, &tpid.to_be_bytes()),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_tell_what_steers_traffic() {
+    fn other_kinds_show_what_steers_traffic() {
         let bridge = [
             attribute(nl::IFLA_BR_VLAN_FILTERING as u16, &[1]),
             attribute(nl::IFLA_BR_VLAN_PROTOCOL as u16, &0x88a8u16.to_be_bytes()),

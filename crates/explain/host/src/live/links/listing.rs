@@ -9,16 +9,17 @@ use linux_raw_sys::if_arp as nl;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Those of `links` that `wanted` names; the others may be named as parents and masters.
-pub(crate) fn render(links: &[Link], wanted: &dyn Fn(&Link) -> bool) -> String {
+/// Those of `links` that `is_listed` names; the others may be named as parents and masters.
+pub(crate) fn render(links: &[Link], is_listed: &dyn Fn(&Link) -> bool) -> String {
     let names: BTreeMap<u32, &Link> = links.iter().map(|link| (link.index, link)).collect();
-    links.iter().filter(|&link| wanted(link)).map(|link| one(link, &names)).collect()
+    links.iter().filter(|&link| is_listed(link)).map(|link| one(link, &names)).collect()
 }
 
 fn one(link: &Link, names: &BTreeMap<u32, &Link>) -> String {
     let attributes = link.attributes();
     // iproute2 shows an index without a name so.
-    let name = |index: u32| names.get(&index).map_or_else(|| format!("if{index}"), |link| link.shown());
+    let name =
+        |index: u32| names.get(&index).map_or_else(|| format!("if{index}"), |link| link.display_name());
     let mut text = first_line(link, names, &name);
     text.push('\n');
     details(&mut text, link, &name);
@@ -31,7 +32,7 @@ fn one(link: &Link, names: &BTreeMap<u32, &Link>) -> String {
 
 fn first_line(link: &Link, names: &BTreeMap<u32, &Link>, name: &dyn Fn(u32) -> String) -> String {
     let attributes = link.attributes();
-    let mut text = format!("{}: {}", link.index, link.shown());
+    let mut text = format!("{}: {}", link.index, link.display_name());
     let mut lower_is_down = false;
     match link.below {
         None => {}

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// `struct rtnl_link_stats`, which has the same order in 32 bits (`include/uapi/linux/if_link.h`).
 struct Counters(Vec<u64>);
 
-/// Columns of a block: heading and place of the counter. The last is shown where it counts.
+/// Columns of a block: heading and place of the counter. The last is printed where it counts.
 type Columns = [(&'static str, usize); 7];
 const RX: Columns = [
     ("bytes", 2),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_32_bits_and_fewer_are_shown_too() {
+    fn counters_of_32_bits_and_fewer_are_printed_too() {
         let sent: Vec<u8> = [7u32, 8, 9].iter().flat_map(|counter| counter.to_ne_bytes()).collect();
         let text = render(Attributes::new(&attribute(nl::IFLA_STATS as u16, &sent)));
         assert_eq!(

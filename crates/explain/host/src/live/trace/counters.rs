@@ -7,7 +7,7 @@ use crate::text::proc_softnet::rows;
 use crate::trace::{DropCounter, NotOpened, Obstacle, Part, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words of counters of `ethtool -S` that count lost packets. That only those are shown that rise keeps out what is none.
+/// Words of counters of `ethtool -S` that count lost packets. That only those are printed that rise keeps out what is none.
 const LOSSES: [&str; 16] = [
     "drop",
     "discard",
@@ -48,7 +48,7 @@ impl Counters {
         let mut ethtool = Ethtool::open();
         let mut names = BTreeMap::new();
         for link in links.links.iter().filter(|link| is_chosen(&link.name)) {
-            let name = link.shown();
+            let name = link.display_name();
             names.insert(link.index, name.clone());
             for (counter, value) in link.losses() {
                 counters.add(Place::Interface, Some(&name), counter, value);

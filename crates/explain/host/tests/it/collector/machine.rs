@@ -45,7 +45,7 @@ impl Machine {
         machine
     }
 
-    /// A program: arguments, output. Whatever else it is asked fails with a complaint.
+    /// A program: arguments, output. Every other call fails with a complaint.
     pub fn program(&self, name: &str, answers: &[(&str, &str)]) {
         let cases: String = answers
             .iter()
