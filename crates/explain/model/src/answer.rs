@@ -46,7 +46,7 @@ impl Lost {
 #[derive(Clone)]
 pub struct Traffic {
     pub name: String,
-    /// Bytes of payload in a frame; 0 where nobody asked.
+    /// Bytes of payload in a frame; 0 where nobody requested it.
     pub payload: u32,
     pub offered: u64,
     /// Their bytes without FCS.

@@ -151,7 +151,7 @@ impl Cpu {
         self.items[level as usize] = Some(Item { work, frame, left });
     }
 
-    /// Soft interrupts have gone on to this piece of work, which they began at `began`; the time up to there is entered.
+    /// Soft interrupts have moved on to this piece of work, which they began at `began`; the time up to there is entered.
     #[inline]
     pub(crate) fn carry_on(&mut self, work: Work, frame: Frame, began: Time, ends: Time) {
         self.give(Level::Soft, work, frame, ends - began);

@@ -235,7 +235,7 @@ impl Engine {
         (self.now, self.reached) = (time, time);
     }
 
-    /// A CPU ends a piece of work, and all that follow before anything else happens, or before anybody can tell.
+    /// A CPU ends a piece of work, and all that follow before anything else happens, or before anything can observe it.
     fn work(&mut self, cpu: usize) {
         self.schedule.clear(cpu);
         loop {

@@ -45,11 +45,11 @@ impl Latencies {
 
     /// Picoseconds that `share` (0 to 1) of the frames did not exceed; `None` where there was no frame.
     pub fn percentile(&self, share: f64) -> Option<Time> {
-        let wanted = (share * self.number as f64).ceil().max(1.0) as u64;
+        let rank = (share * self.number as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         let found = self.counts.iter().position(|count| {
             seen += count;
-            seen >= wanted
+            seen >= rank
         })?;
         Some(middle(found).min(self.longest))
     }

@@ -1,4 +1,4 @@
-//! CPUs that run ahead of the others, where nobody can tell.
+//! CPUs that run ahead of the others, where nothing can observe it.
 //!
 //! Events are served in the order of time, and of two at one time the one of the lower slot first. Most pieces of work of soft
 //! interrupts touch nothing but what belongs to their CPU: a poll takes frames out of its ring, GRO merges them, the stack counts
@@ -8,7 +8,7 @@
 //! * Nothing reaches the CPU meanwhile. Before the next event of the rest nothing does at all; after that, no vector of a queue that
 //!   it does not poll interrupts before `quiet_until`, and others hand it packets without an interrupt only while its inputs are
 //!   being looked after.
-//! * It would have gone on. Its turn has budget, the limit of soft interrupts is not reached, so that it does not matter which
+//! * It would have continued. Its turn has budget, the limit of soft interrupts is not reached, so that it does not matter which
 //!   threads wait, and there is more: of a ring that is known by [`crate::prefetch`], of an input among what is there. A piece after which
 //!   there may be nothing more is an event, and until then others see a CPU at the level of soft interrupts, as it is.
 //! * What it does is seen no sooner. Whoever takes packets out of an input or socket does not find it empty before: not before its next

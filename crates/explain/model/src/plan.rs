@@ -236,7 +236,7 @@ pub struct Source {
     pub stack: Cost,
     /// Whether GRO can merge its frames.
     pub coalesces: bool,
-    /// Bytes of payload in a frame, for goodput; 0 where nobody asked.
+    /// Bytes of payload in a frame, for goodput; 0 where nobody requested it.
     pub payload: u32,
     pub goal: Goal,
 }

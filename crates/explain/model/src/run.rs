@@ -1,6 +1,6 @@
 //! A soft interrupt that goes on: piece of work after piece of work of one turn, without an event for each.
 //!
-//! What may be done here and why nobody can tell is said in [`crate::lookahead`].
+//! What may be done here and why nothing can observe it is said in [`crate::lookahead`].
 
 use crate::Time;
 use crate::cpu::{Item, Level, Turn, Work};

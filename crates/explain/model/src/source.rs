@@ -42,7 +42,7 @@ pub(crate) struct Source {
     /// Queues between driver and stack, or one.
     inputs: u32,
     /// When the next frame should come, whether the line is free or not.
-    wanted: Time,
+    due_at: Time,
     bytes: u32,
     flow: u32,
     to: FlowPlan,
@@ -69,7 +69,7 @@ impl Source {
             sampler,
             number,
             inputs: inputs.max(1) as u32,
-            wanted: 0,
+            due_at: 0,
             bytes: 0,
             flow: 0,
             to: FlowPlan::default(),
@@ -85,8 +85,8 @@ impl Source {
             source.returning.reserve(frames as usize);
         }
         if let Arrivals::Poisson { gap } | Arrivals::Trains { gap, .. } = source.plan.arrivals {
-            source.wanted = exponential(&mut source.random, gap);
-            source.start = source.wanted;
+            source.due_at = exponential(&mut source.random, gap);
+            source.start = source.due_at;
         }
         source.draw();
         source
@@ -98,7 +98,7 @@ impl Source {
             Arrivals::Window { frames, .. } if self.under_way >= frames => {
                 self.returning.front().map_or(self.retry_at, |back| self.retry_at.min(*back))
             }
-            _ => self.wanted,
+            _ => self.due_at,
         }
     }
 
@@ -161,28 +161,28 @@ impl Source {
         self.counts.offered += 1;
         self.counts.offered_bytes += u64::from(frame.bytes);
         self.step(now);
-        (frame, queue, self.wanted)
+        (frame, queue, self.due_at)
     }
 
     #[inline]
     fn step(&mut self, now: Time) {
         match &self.plan.arrivals {
-            Arrivals::Constant { gap } => self.wanted += gap,
-            Arrivals::Poisson { gap } => self.wanted += exponential(&mut self.random, *gap),
-            Arrivals::Window { .. } => self.wanted = now,
+            Arrivals::Constant { gap } => self.due_at += gap,
+            Arrivals::Poisson { gap } => self.due_at += exponential(&mut self.random, *gap),
+            Arrivals::Window { .. } => self.due_at = now,
             Arrivals::Bursts { frames, gap, period } => {
                 self.left = (if self.left == 0 { *frames } else { self.left }) - 1;
-                self.wanted += gap;
+                self.due_at += gap;
                 if self.left == 0 {
                     self.start += period;
-                    self.wanted = self.wanted.max(self.start);
+                    self.due_at = self.due_at.max(self.start);
                 }
             }
             Arrivals::Trains { frames, gap } => {
                 self.left = (if self.left == 0 { *frames } else { self.left }) - 1;
                 if self.left == 0 {
                     self.start += exponential(&mut self.random, *gap);
-                    self.wanted = self.start;
+                    self.due_at = self.start;
                 }
             }
             Arrivals::Given(_) => {}
@@ -197,9 +197,9 @@ impl Source {
                 Some(given) => {
                     (self.bytes, self.flow) = (given.bytes, given.flow);
                     self.to = FlowPlan { queue: given.queue, input: given.flow % self.inputs };
-                    self.wanted = given.at.max(self.wanted);
+                    self.due_at = given.at.max(self.due_at);
                 }
-                None => self.wanted = NEVER,
+                None => self.due_at = NEVER,
             }
             return;
         }

@@ -169,8 +169,8 @@ impl Engine {
         if self.inputs.is_empty() {
             return None;
         }
-        let stays = self.plan.keeps_own && self.inputs[usize::from(packet.input)].cpu == number;
-        (!stays).then_some(u32::from(packet.input))
+        let is_own = self.plan.keeps_own && self.inputs[usize::from(packet.input)].cpu == number;
+        (!is_own).then_some(u32::from(packet.input))
     }
 
     fn flush(&mut self, number: usize, queue: u32, packet: Frame) {

@@ -165,7 +165,7 @@ pub enum IndirectionTable {
 }
 
 /// When a vector interrupts.
-// Without braces serde takes any key beside the kind.
+// Without braces serde takes any key besides the kind.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "lowercase")]
 pub enum Moderation {

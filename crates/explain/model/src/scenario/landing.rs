@@ -1,4 +1,4 @@
-//! Which receive queue each flow of a scenario comes to: asked of the device with a frame of the flow.
+//! Which receive queue each flow of a scenario comes to: looked up in the device with a frame of the flow.
 
 use super::format::{self, Flow};
 use crate::plan::FlowPlan;

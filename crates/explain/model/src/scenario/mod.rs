@@ -13,8 +13,8 @@ pub use format::{Application, Arrival, Costs, Driver, HandOver, Interface, Moder
 use nic::document::{self, FileError};
 use toml::{Table, Value};
 
-/// Keys that are set of which it is asked whether one is to blame: each question reads the scenario anew.
-const MOST_ASKED: usize = 32;
+/// Keys that are set of which it is tried whether one is to blame: each try reads the scenario anew.
+const MOST_TRIED: usize = 32;
 
 impl Scenario {
     /// Reads a scenario. `file` is for messages. Errors: no TOML, an unknown key, a value of the wrong kind.
@@ -59,8 +59,8 @@ fn blamed<'k>(
     problem: &str,
     problem_without: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<&'k str> {
-    let asked = keys.iter().take(MOST_ASKED).filter(|_| keys.len() > 1);
-    let others: Vec<(&str, Option<String>)> = asked.map(|key| (*key, problem_without(key))).collect();
+    let tried = keys.iter().take(MOST_TRIED).filter(|_| keys.len() > 1);
+    let others: Vec<(&str, Option<String>)> = tried.map(|key| (*key, problem_without(key))).collect();
     let of = |is_blamed: &dyn Fn(&Option<String>) -> bool| -> Vec<&'k str> {
         others.iter().filter(|(_, other)| is_blamed(other)).map(|(key, _)| *key).collect()
     };

@@ -133,7 +133,7 @@ fn changes_are_made_by_key() {
 }
 
 #[test]
-fn a_line_is_full_where_more_is_wanted_than_it_takes() {
+fn a_line_is_full_where_more_is_offered_than_it_takes() {
     let of = |pps: &str| {
         let answer = simulate(&ROUTER.replace("pps = 300000", &format!("pps = {pps}"))).unwrap();
         let full: Vec<String> = answer.full_lines().map(str::to_owned).collect();

@@ -35,7 +35,7 @@ fn exponential_service_is_an_m_m_1_queue() {
 fn a_short_ring_loses_as_m_m_1_k_does() {
     for (load, ring) in [(0.9f64, 4), (1.5, 8), (0.7, 2)] {
         let answer = run(single_server((1e6 / load) as Time, US, true, ring, 4000));
-        // One frame is being served beside those that wait.
+        // One frame is being served besides those that wait.
         let places = ring as i32 + 1;
         let expected = (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1));
         let traffic = &answer.traffic[0];
