@@ -78,7 +78,7 @@ pub struct FrameClass {
     pub length: u32,
 }
 
-/// The frames whose admission tells devices apart, from the plain full frame up.
+/// The frames whose admission distinguishes devices, from the plain full frame up.
 pub fn frame_classes() -> Vec<FrameClass> {
     let class = |name, tpids: &[u16], length| FrameClass { name, tpids: tpids.to_vec(), length };
     let full = 14 + USUAL_MTU;

@@ -13,7 +13,7 @@ pub enum LookupError {
     /// No profile has that name.
     #[error("no NIC is called `{name}`; {}", suggest(.near))]
     Unknown {
-        /// What was asked for.
+        /// What was looked up.
         name: String,
         /// Names that look like it.
         near: Vec<String>,
@@ -71,7 +71,7 @@ fn by_name(name: &str) -> Result<Profile, LookupError> {
 }
 
 fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {
-    let wanted = name.to_ascii_lowercase();
+    let query = name.to_ascii_lowercase();
     let mut scored: Vec<(f64, String)> = Vec::new();
     for profile in profiles {
         let names = profile.aliases.iter().map(String::as_str).chain([profile.device()]);
@@ -79,14 +79,14 @@ fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {
             ["linux", "freebsd", "netbsd", "openbsd"].into_iter().flat_map(|os| profile.drivers(os));
         let score = |word: &str| {
             let word = word.to_ascii_lowercase();
-            if word.contains(&wanted) || wanted.contains(&word) {
+            if word.contains(&query) || query.contains(&word) {
                 1.0
             } else {
-                strsim::jaro_winkler(&wanted, &word)
+                strsim::jaro_winkler(&query, &word)
             }
         };
         let best = names.map(score).fold(0.0, f64::max);
-        let driven = drivers.into_iter().any(|driver| driver == wanted);
+        let driven = drivers.into_iter().any(|driver| driver == query);
         if best > 0.8 || driven {
             scored.push((if driven { 1.0 } else { best }, profile.device().to_owned()));
         }

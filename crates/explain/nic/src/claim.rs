@@ -1,4 +1,4 @@
-//! A claim: a value, where it is written, and what a reader needs beside it.
+//! A claim: a value, where it is written, and what a reader needs along with it.
 
 #![expect(missing_docs, reason = "profiles/SCHEMA.md says what each is")]
 
@@ -10,7 +10,7 @@ use std::fmt;
 /// The value of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// The sources named were read and do not tell.
+    /// The sources named were read and do not say it.
     Unknown,
     /// `"yes"` or `"no"`.
     Tri(bool),

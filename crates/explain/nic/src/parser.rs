@@ -111,11 +111,11 @@ pub fn depth(profile: &Profile, shape: &Shape) -> (ParserDepth, Why) {
         [(Word::Llc, schema::LLC_SNAP), (Word::Pppoe, schema::PPPOE), (Word::Mpls, schema::MPLS)]
     {
         // LLC without an IP header behind it is no question of SNAP.
-        let asked = shape.stack().contains(word) && (word != Word::Llc || shape.is_snap());
+        let applies = shape.stack().contains(word) && (word != Word::Llc || shape.is_snap());
         match profile.tri(key) {
             Some(true) => {}
-            Some(false) if asked => return (ParserDepth::Nothing, Why::Header(key)),
-            None if asked && shape.has_flow() => return (ParserDepth::Unknown, Why::Lacks(key)),
+            Some(false) if applies => return (ParserDepth::Nothing, Why::Header(key)),
+            None if applies && shape.has_flow() => return (ParserDepth::Unknown, Why::Lacks(key)),
             _ => {}
         }
     }
@@ -164,7 +164,7 @@ fn reach(profile: &Profile, shape: &Shape) -> (ParserDepth, Why) {
         (v6 && later, schema::IPV6_FRAGMENT_LATER),
     ];
     let mut answer = (ParserDepth::Transport, Why::Clear);
-    for (_, key) in questions.into_iter().filter(|(asked, _)| *asked) {
+    for (_, key) in questions.into_iter().filter(|(applies, _)| *applies) {
         match profile.text(key) {
             Some("transport") => {}
             Some("addresses") => answer = (ParserDepth::Addresses, Why::Reach(key)),

@@ -57,7 +57,7 @@ pub struct Mode {
     pub title: String,
     /// How it is turned on, or that the usual driver cannot.
     pub enable: String,
-    /// Whether an unmodified driver can be told to; `None` where nobody knows.
+    /// Whether an unmodified driver can be configured to; `None` where nobody knows.
     pub available: Option<bool>,
     pub citations: Vec<Citation>,
     pub(crate) claims: Claims,

@@ -143,7 +143,7 @@ pub(crate) const TABLES: &[&str] = &["striped", "blocks", "device"];
 /// Where a frame goes that matches no hash type.
 pub(crate) const UNHASHED: &[&str] = &["entry-0", "queue-0", "spread"];
 
-/// Kernels of which profiles tell what the driver does.
+/// Kernels of which profiles say what the driver does.
 pub(crate) const KERNELS: &[&str] = &["3.10", "4.7", "6.12"];
 /// Features of sent frames; `ip` is both IP versions, `tso4` IPv4 alone.
 pub const FEATURES: &[&str] = &["none", "hw", "ip", "ipv4", "sg", "tso", "tso4", "ctag", "stag"];
@@ -151,7 +151,7 @@ pub const FEATURES: &[&str] = &["none", "hw", "ip", "ipv4", "sg", "tso", "tso4",
 pub(crate) const CHECKS: &[&str] = &["none", "limits", "keeps"];
 /// How a driver finds IP behind tags.
 pub(crate) const LOOKUPS: &[&str] = &["kernel", "one-tag", "untagged", "place"];
-/// What a device tells of received checksums.
+/// What a device reports of received checksums.
 pub(crate) const VERIFICATIONS: &[&str] = &["verified", "frame", "none"];
 /// What becomes of the limits when the MTU is raised.
 pub(crate) const BEYONDS: &[&str] = &["mtu", "max", "same"];

@@ -189,7 +189,7 @@ pub enum Verdict {
     /// It would, by this hash; [`HashType::None`] where the profile does not name the hash type.
     Yes(HashType),
     No(Reason),
-    /// The profile does not tell.
+    /// The profile does not say.
     Unknown(Reason),
 }
 
@@ -241,7 +241,7 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Whether it would as it is, or in a mode that an unmodified driver can be told to use.
+    /// Whether it would as it is, or in a mode that an unmodified driver can be configured to use.
     pub fn is_available(&self) -> bool {
         matches!(self.verdict, Verdict::Yes(_)) || self.modes.iter().any(|mode| mode.available == Some(true))
     }

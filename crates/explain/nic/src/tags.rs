@@ -24,7 +24,7 @@ impl TagPattern {
         enough
             && self.tags.iter().zip(tpids).all(|(tag, tpid)| match tag {
                 Tag::Any => true,
-                Tag::Tpid(wanted) => wanted == tpid,
+                Tag::Tpid(expected) => expected == tpid,
             })
     }
 }

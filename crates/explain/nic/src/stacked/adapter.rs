@@ -18,7 +18,7 @@ pub enum Check {
     Keeps,
 }
 
-/// How the driver finds IP, of which it has to tell the device.
+/// How the driver finds IP, which it has to pass to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// By the kernel's `vlan_get_protocol`.
@@ -27,7 +27,7 @@ pub enum Lookup {
     OneTag,
     /// By what stands right behind the addresses.
     Untagged,
-    /// It needs none: the kernel tells the place, or the device looks for itself.
+    /// It needs none: the kernel passes the place, or the device looks for itself.
     Place,
 }
 
@@ -64,7 +64,7 @@ pub struct Adapter {
     pub strips_service: Option<bool>,
     /// It gives a sum over the whole received frame.
     pub sums_frames: Option<bool>,
-    /// It verifies checksums of received frames of the stack that is asked about.
+    /// It verifies checksums of received frames of the stack in question.
     pub verifies: Option<bool>,
     /// It spreads frames of that stack over its queues.
     pub spreads: Option<bool>,
@@ -119,7 +119,7 @@ impl Adapter {
         }
     }
 
-    /// A device of a profile, of which frames of `tpids` (outermost first), with PPPoE behind them or without, are asked.
+    /// A device of a profile, of which frames of `tpids` (outermost first), with PPPoE behind them or without, are in question.
     pub fn of(profile: &Profile, rules: &KernelRules, tpids: &[u16], pppoe: bool) -> Adapter {
         let word = |key: Key| word_of(profile, key, rules.version);
         let place = |words: &[&str], key| words.iter().position(|known| Some(*known) == word(key));
@@ -163,7 +163,7 @@ impl Adapter {
     }
 }
 
-/// What a profile tells of that kernel version: the word behind `VERSION:`.
+/// What a profile says of that kernel version: the word behind `VERSION:`.
 fn word_of<'p>(profile: &'p Profile, key: Key, version: &str) -> Option<&'p str> {
     let Value::Words(words) = &profile.claim(key)?.value else { return None };
     words.iter().find_map(|word| word.strip_prefix(version)?.strip_prefix(':'))

@@ -15,7 +15,7 @@ pub(crate) const SERVICE: u16 = 0x88a8;
 pub enum Walk {
     /// Not at all: what the first two bytes behind the addresses say.
     Untagged,
-    /// Behind one tag of TPID 0x8100, and behind none where a tag travels beside the bytes.
+    /// Behind one tag of TPID 0x8100, and behind none where a tag travels out of band.
     OneCustomerTag,
     /// Behind any number of tags, 0x8100 and 0x88a8.
     EveryTag,
@@ -23,13 +23,13 @@ pub enum Walk {
 
 impl Walk {
     /// The TPID at which the walk ends, `None` where it gets behind all tags. `tpids` are the tags of the frame,
-    /// outermost first; the outermost is not among the bytes where it travels `beside` them, for the device to
+    /// outermost first; the outermost is not among the bytes where it travels `out_of_band`, for the device to
     /// insert.
-    pub fn stops_at(self, tpids: &[u16], beside: bool) -> Option<u16> {
-        let in_bytes = tpids.get(usize::from(beside)..).unwrap_or_default();
+    pub fn stops_at(self, tpids: &[u16], out_of_band: bool) -> Option<u16> {
+        let in_bytes = tpids.get(usize::from(out_of_band)..).unwrap_or_default();
         match self {
             Walk::Untagged => in_bytes.first().copied(),
-            Walk::OneCustomerTag if !beside && in_bytes.first() == Some(&CUSTOMER) => {
+            Walk::OneCustomerTag if !out_of_band && in_bytes.first() == Some(&CUSTOMER) => {
                 in_bytes.get(1).copied()
             }
             Walk::OneCustomerTag => in_bytes.first().copied(),
@@ -54,7 +54,7 @@ pub struct KernelRules {
     pub name: &'static str,
     /// What was read.
     pub read: &'static str,
-    /// The word under which a profile tells what its driver did in that kernel.
+    /// The word under which a profile says what its driver did in that kernel.
     pub version: &'static str,
     /// A VLAN device passes its parent's `vlan_features` on to a device that stands on it.
     pub inherits: bool,

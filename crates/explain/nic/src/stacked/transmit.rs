@@ -17,7 +17,7 @@ struct Chain<'a> {
     devices: Vec<(Features, Features)>,
     tpids: &'a [u16],
     check: Check,
-    /// Of what is asked about.
+    /// Of what is in question.
     lookup: Lookup,
 }
 
@@ -68,10 +68,10 @@ impl<'a> Chain<'a> {
     }
 
     /// Why the topmost device lacks what the adapter may have.
-    fn missing(&self, wanted: Features) -> Rule {
+    fn missing(&self, needed: Features) -> Rule {
         let (own, for_tagged) = self.devices.first().copied().unwrap_or_default();
-        let by_version = wanted & Features::BY_VERSION != Features::NONE;
-        let covers = |set: Features| set.has(wanted) || by_version && set.has(Features::HW_CSUM);
+        let by_version = needed & Features::BY_VERSION != Features::NONE;
+        let covers = |set: Features| set.has(needed) || by_version && set.has(Features::HW_CSUM);
         match (covers(own), covers(for_tagged)) {
             (false, _) => Rule::NotOffered,
             (true, false) => Rule::NotForTagged,
@@ -79,15 +79,15 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Whether the driver finds IP in such a frame. The outermost tag travels beside the bytes where the device inserts it.
+    /// Whether the driver finds IP in such a frame. The outermost tag travels out of band where the device inserts it.
     fn finds_ip(&self) -> bool {
         let own = self.devices.first().map(|(features, _)| *features).unwrap_or_default();
-        let beside = match self.tpids.first() {
+        let out_of_band = match self.tpids.first() {
             Some(&CUSTOMER) => own.has(Features::CTAG_TX),
             Some(&SERVICE) => own.has(Features::STAG_TX),
             _ => false,
         };
-        self.lookup.walk(self.rules).is_none_or(|walk| walk.stops_at(self.tpids, beside).is_none())
+        self.lookup.walk(self.rules).is_none_or(|walk| walk.stops_at(self.tpids, out_of_band).is_none())
     }
 
     fn checksum(&self, family: Family) -> (Verdict, Rule) {
@@ -233,13 +233,13 @@ pub(crate) fn decide(
 /// A PPP device stands on top: what it does not offer, the kernel has done before a tag is in sight.
 fn behind_pppoe(rules: &KernelRules, question: Question) -> Decision {
     let offered = (rules.ppp_features | Features::GSO).fixed();
-    let (wanted, yes) = match question {
+    let (needed, yes) = match question {
         Question::Checksum => (Features::IP_CSUM, Rule::PppOffers),
         Question::ScatterGather => (Features::SG, Rule::PppOffers),
         Question::Tso => (Features::TSO, Rule::PppOffers),
         Question::Gso => (Features::GSO, Rule::SoftwareSegments),
     };
-    match offered.has(wanted) {
+    match offered.has(needed) {
         true => Decision::new(Verdict::Yes, yes),
         false => Decision::new(Verdict::No, Rule::PppOffersNot),
     }

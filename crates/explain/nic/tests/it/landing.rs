@@ -198,7 +198,7 @@ fn frame_sizes_follow_the_outer_tpid() {
     }
 }
 
-/// What no source tells stays unknown, and the answer names the claim that is missing.
+/// What no source says stays unknown, and the answer names the claim that is missing.
 #[test]
 fn unknown_claims_give_unknown_landings() {
     let receiver = receiver("x710", &Setup::default());

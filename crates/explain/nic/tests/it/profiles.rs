@@ -51,8 +51,8 @@ fn parsed(text: &str) -> Result<Profile, String> {
 fn the_example_is_good_and_an_explicit_unknown_is_unknown() {
     let profile = parsed(GOOD).unwrap();
     assert_eq!((profile.tri(schema::PPPOE), profile.tri(schema::MPLS)), (Some(false), None));
-    let noted = GOOD.replace("is = \"no\"", "is = \"unknown\", note = \"no source\"");
-    assert_eq!(parsed(&noted).unwrap().tri(schema::PPPOE), None);
+    let with_note = GOOD.replace("is = \"no\"", "is = \"unknown\", note = \"no source\"");
+    assert_eq!(parsed(&with_note).unwrap().tri(schema::PPPOE), None);
 }
 
 /// Replacements in the good profile and what is said of it then; `…` stands for any words.

@@ -98,7 +98,7 @@ fn inherited_features_alone_would_corrupt_double_tagged_frames() {
         (Verdict::Yes, Some(Rule::LookupFinds))
     );
     assert_eq!(of_nic("82599", &repaired, QINQ, Feature::TxChecksum).0, Verdict::Broken);
-    // A device that is told the place needs no look-up.
+    // A device that gets the place needs no look-up.
     assert_eq!(of_nic("82574", &unlimited, QINQ, Feature::TxChecksum), (Verdict::Yes, Some(Rule::ByPlace)));
 }
 
@@ -107,7 +107,7 @@ fn inherited_features_alone_would_corrupt_double_tagged_frames() {
 #[test]
 fn the_82599_of_the_field_report() {
     let rows = nic("82599", &KernelRules::v4_7(), QINQ);
-    let told = rows.map(|row| (row.feature.name(), row.decision.verdict.word()));
+    let verdicts = rows.map(|row| (row.feature.name(), row.decision.verdict.word()));
     let expected = [
         ("tx-checksum", "yes"),
         ("scatter-gather", "yes"),
@@ -118,7 +118,7 @@ fn the_82599_of_the_field_report() {
         ("rps", "yes"),
         ("gro", "yes"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(verdicts, expected);
 }
 
 #[test]
@@ -206,8 +206,14 @@ fn behind_pppoe_the_kernel_does_the_work() {
     let sent = [Feature::TxChecksum, Feature::ScatterGather, Feature::Tso, Feature::Gso];
     for rules in [KernelRules::v3_10(), KernelRules::v4_7()] {
         for feature in sent {
-            let told = of_nic("i210", &rules, "q:35,pppoe", feature);
-            assert_eq!(told, (Verdict::No, Some(Rule::PppOffersNot)), "{} {}", rules.name, feature.label());
+            let decision = of_nic("i210", &rules, "q:35,pppoe", feature);
+            assert_eq!(
+                decision,
+                (Verdict::No, Some(Rule::PppOffersNot)),
+                "{} {}",
+                rules.name,
+                feature.label()
+            );
         }
     }
     // Scatter-gather came to PPP later, and brought late segmentation.
