@@ -57,7 +57,7 @@ pub struct Counted {
     pub deliveries: u64,
     #[serde(default)]
     pub delivered: u64,
-    /// Senders that were told by ICMP that a packet is too long for a subscriber.
+    /// Senders that ICMP informed that a packet is too long for a subscriber.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub too_big_told: u64,
 }

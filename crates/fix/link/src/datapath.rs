@@ -40,10 +40,10 @@ impl<F: Lines> Line<F> {
 #[derive(Debug)]
 pub enum PathError {
     /// Somebody deleted the interface of the link.
-    InterfaceGone,
+    InterfaceRemoved,
     Interface(io::Error),
     Parent(io::Error),
-    /// One of several workers ended unasked.
+    /// One of several workers ended by itself.
     Worker,
 }
 

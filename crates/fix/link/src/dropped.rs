@@ -69,7 +69,7 @@ reasons! {
     OverRate = "over-rate",
     /// To be sent: no subscriber has the destination.
     NoSubscriber = "no-subscriber",
-    /// To be sent: longer than the subscriber takes, and not to be fragmented; its sender is told.
+    /// To be sent: longer than the subscriber takes, and not to be fragmented; its sender is informed.
     PathMtu = "path-mtu",
     /// To be sent: longer than the parent's MTU allows (EMSGSIZE).
     ParentMtu = "parent-mtu",
@@ -77,7 +77,7 @@ reasons! {
     XdpFrame = "xdp-frame",
     /// To be sent: the queue of the parent was full (ENOBUFS, EAGAIN).
     ParentFull = "parent-full",
-    /// To be sent: the parent is down or gone (ENETDOWN, ENXIO).
+    /// To be sent: the parent is down or removed (ENETDOWN, ENXIO).
     ParentDown = "parent-down",
     /// To be sent: the parent refused it for another reason.
     ParentRefused = "parent-refused",

@@ -128,7 +128,7 @@ impl Error {
         ))
     }
 
-    /// A thread that moves packets of this interface ended unasked.
+    /// A thread that moves packets of this interface ended by itself.
     pub fn worker(name: &str) -> Error {
         Error::Lacks(format!(
             "a worker of {name} ended unexpectedly: this is a defect of rxlane, please report what stands above"

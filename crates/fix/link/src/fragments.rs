@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn options_whose_lengths_do_not_add_up_end_nothing() {
+    fn options_of_wrong_lengths_end_nothing() {
         for length in [0, 1, 2, 40, 255] {
             let own = header(&[0x07, length, 0, 0], 1400, 0, false);
             assert_eq!(Fragments::of(&own, 1400, 800).expect("fragments").count(), 2);

@@ -25,7 +25,7 @@ const MOST_SEGMENTS: usize = 65_536 / 8;
 /// Why a received frame did not get to the interface.
 pub(crate) enum Undelivered {
     Dropped(Dropped),
-    Gone,
+    InterfaceRemoved,
 }
 
 impl From<Dropped> for Undelivered {
@@ -132,7 +132,7 @@ pub(crate) fn is_ip(frame: &[u8]) -> bool {
 /// Hands pieces of a packet to the kernel.
 pub(crate) fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Undelivered> {
     tun.write(pieces).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::BADFD) => Undelivered::Gone,
+        Some(Errno::BADFD) => Undelivered::InterfaceRemoved,
         _ => Dropped::InterfaceRefused.into(),
     })
 }

@@ -10,7 +10,7 @@
 //! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, `simple` one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
 //! * [`pppoe`] has the socket of a PPPoE line for what is no data of a session.
-//! * What is asked of a running link goes through [`service::control`].
+//! * What a running link is requested to do goes through [`service::control`].
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
 //! received frames that wait; by `batch` [`batch::Batch::MEMORY`] a worker.

@@ -58,16 +58,16 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
         true
     }
 
-    /// A frame of so many bytes, padding not counted, is about to go to the interface. Told before anybody can have seen it,
+    /// A frame of so many bytes, padding not counted, is about to go to the interface. Reported before anybody can have seen it,
     /// so that whoever has, and ends the session, finds it in the account.
     #[inline]
     fn received(&self, _owner: Self::Owner, _bytes: u64) {}
 
-    /// So many frames of so many bytes together are about to go to the parent; told before, as with those received.
+    /// So many frames of so many bytes together are about to go to the parent; reported before, as with those received.
     #[inline]
     fn sent(&self, _owner: Self::Owner, _frames: u64, _bytes: u64) {}
 
-    /// What was told to go to the interface, or to the parent, did not.
+    /// What was reported to go to the interface, or to the parent, did not.
     #[inline]
     fn stayed(&self, _owner: Self::Owner, _is_received: bool, _frames: u64, _bytes: u64) {}
 
@@ -110,7 +110,7 @@ impl Lines for Framing {
 impl<F: Lines> Line<F> {
     /// A received frame of an owner, which was about to go to the interface, does not.
     #[inline]
-    pub(crate) fn stays(&self, owner: F::Owner, bytes: u64) {
+    pub(crate) fn count_undelivered(&self, owner: F::Owner, bytes: u64) {
         self.framing.stayed(owner, true, 1, bytes);
         self.framing.dropped(owner, true, 1);
     }

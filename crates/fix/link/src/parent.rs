@@ -3,8 +3,8 @@
 //! # Contract
 //!
 //! * The kernel takes the outermost tag off a frame before a packet socket sees it; it is put back in its place, with its
-//!   TPID, from what the socket tells (`PACKET_AUXDATA`), so that a received frame is as it was on the line.
-//! * What the kernel put together (GRO) or left unfinished (partial checksums of a virtual interface) is told by a virtio
+//!   TPID, from what the socket reports (`PACKET_AUXDATA`), so that a received frame is as it was on the line.
+//! * What the kernel put together (GRO) or left unfinished (partial checksums of a virtual interface) is described by a virtio
 //!   header (`PACKET_VNET_HDR`).
 //! * A filter in the kernel lets only frames of the link reach the socket. It is set before the socket is bound, so that
 //!   none of others is ever in it.
@@ -110,7 +110,7 @@ pub(crate) fn refusal(error: Errno) -> Dropped {
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Sends `count` messages, of which `pieces` gives the bytes, waiting for room where there is none. `sent` is told which went,
+/// Sends `count` messages, of which `pieces` gives the bytes, waiting for room where there is none. `sent` gets those that went,
 /// `refused` which did not, and why; those behind it are tried still.
 pub(crate) fn send_all<'p, const PIECES: usize>(
     socket: &Packet,
@@ -144,10 +144,10 @@ pub(crate) fn send_all<'p, const PIECES: usize>(
     }
 }
 
-/// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), of which nobody tells.
+/// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), which nothing reports.
 fn wait_for_room(socket: &Packet, error: Errno, time: Duration) {
     if error == Errno::AGAIN {
-        // Whatever it says, the next try tells.
+        // Whatever it says, the next try shows.
         let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timespec(time)));
     } else {
         sleep(time);
@@ -249,7 +249,7 @@ fn unreceived(error: io::Error) -> io::Result<Arrival<'static>> {
         Some(Errno::AGAIN | Errno::INTR) => Ok(Arrival::Nothing),
         // `packet_notifier()` of net/packet/af_packet.c.
         Some(Errno::NETDOWN) => Ok(Arrival::Down),
-        // `virtio_net_hdr_from_skb()` does not know the kind of super-packet; the frame is gone.
+        // `virtio_net_hdr_from_skb()` does not know the kind of super-packet; the frame is lost.
         Some(Errno::INVAL) => Ok(Arrival::Lost(Dropped::SuperPacket)),
         _ => Err(error),
     }

@@ -1,4 +1,4 @@
-//! What the sender of a packet is told that is too long to go on: ICMP "fragmentation needed" (RFC 1191 section 4) and ICMPv6
+//! What the sender of a packet receives that is too long to go on: ICMP "fragmentation needed" (RFC 1191 section 4) and ICMPv6
 //! "packet too big" (RFC 4443 section 3.2).
 //!
 //! # Contract
@@ -19,14 +19,14 @@ use wire::{Fragment, IpProtocol, IpVersion, ipv4, ipv6};
 /// The longest messages, bytes.
 const MOST_IPV4: usize = 576;
 pub(crate) const MOST: usize = 1280;
-/// The least MTU of IPv6, of which alone a sender may be told (RFC 8200 section 5).
+/// The least MTU of IPv6, below which nothing may be reported to a sender (RFC 8200 section 5).
 const LEAST_IPV6: usize = 1280;
 const HOP_LIMIT: u8 = 64;
 /// Internetwork control, as Linux marks ICMP errors.
 const CONTROL: u8 = 0xc0;
 
 /// Writes the message about a packet that is longer than `mtu` bytes into `room`, of at least [`MOST`] bytes, and gives
-/// its length; `None`: its sender must not be told.
+/// its length; `None`: its sender must not get one.
 pub(crate) fn message(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
     match crate::framing::version(packet)? {
         IpVersion::V4 => fragmentation_needed(packet, mtu, room),
@@ -88,8 +88,8 @@ fn packet_too_big(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
         source: destination,
         destination: source,
     };
-    let told = (mtu.max(LEAST_IPV6) as u32).to_be_bytes();
-    let icmp = Icmpv6 { kind: 2, code: 0, checksum: 0, rest: told };
+    let reported = (mtu.max(LEAST_IPV6) as u32).to_be_bytes();
+    let icmp = Icmpv6 { kind: 2, code: 0, checksum: 0, rest: reported };
     let at = ip.emit(room).ok()?;
     let pseudo = {
         let addresses = room.get(8..)?.first_chunk()?;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_is_told_the_mtu_and_what_the_packet_was() {
+    fn the_sender_gets_the_mtu_and_what_the_packet_was() {
         let packet = packet4(IpProtocol::UDP, [192, 0, 2, 1], 0);
         let mut room = [0; MOST];
         let length = message(&packet, 1492, &mut room).expect("a message");
@@ -171,7 +171,7 @@ mod tests {
         let mut packet = vec![0x22; 1500];
         ip.emit(&mut packet).expect("room");
         let mut room = [0; MOST];
-        for (mtu, told) in [(1492, 1492_u32), (1000, 1280)] {
+        for (mtu, reported) in [(1492, 1492_u32), (1000, 1280)] {
             let length = message(&packet, mtu, &mut room).expect("a message");
             assert_eq!(length, 1280);
             assert_eq!(room[8..24], packet[24..40]);
@@ -179,7 +179,7 @@ mod tests {
             let addresses = room[8..].first_chunk().expect("two");
             let sum = Sum::pseudo_ipv6(addresses, IpProtocol::ICMPV6, 1240).plus(Sum::of(&room[40..1280]));
             assert_eq!(sum.checksum(), 0);
-            assert_eq!((room[40], room[41], &room[44..48]), (2, 0, &told.to_be_bytes()[..]));
+            assert_eq!((room[40], room[41], &room[44..48]), (2, 0, &reported.to_be_bytes()[..]));
             assert_eq!(room[48..1280], packet[..1232]);
         }
         packet[6] = IpProtocol::ICMPV6.0;
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_about_errors_groups_and_later_fragments() {
+    fn nobody_gets_a_message_about_errors_groups_and_later_fragments() {
         let mut room = [0; MOST];
         let mut icmp = packet4(IpProtocol::ICMP, [192, 0, 2, 1], 0);
-        for (kind, told) in [(3, false), (11, false), (8, true), (0, true)] {
+        for (kind, answered) in [(3, false), (11, false), (8, true), (0, true)] {
             icmp[20] = kind;
-            assert_eq!(message(&icmp, 1492, &mut room).is_some(), told, "{kind}");
+            assert_eq!(message(&icmp, 1492, &mut room).is_some(), answered, "{kind}");
         }
         for source in [[0; 4], [255; 4], [224, 0, 0, 1]] {
             assert_eq!(message(&packet4(IpProtocol::UDP, source, 0), 1492, &mut room), None);

@@ -44,7 +44,7 @@ const USUAL_PPPOE: u32 = 1492;
 /// The least MTU of IPv4 (RFC 791).
 const LEAST: u32 = 68;
 
-/// A link that is wanted.
+/// A link that is requested.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub name: String,
@@ -98,7 +98,7 @@ impl Means {
     }
 }
 
-/// A link that is up. It is gone when this is dropped.
+/// A link that is up. It ends when this is dropped.
 pub struct Running {
     // Dropped in this order: who asks is answered as long as there is an interface.
     server: Option<Server>,
@@ -113,7 +113,7 @@ pub struct Running {
     waiting: Vec<UnixStream>,
 }
 
-/// Tells how a link stands, from any thread.
+/// Reports how a link stands, from any thread.
 #[derive(Clone, Debug)]
 pub struct Observer(Arc<Shared>);
 
@@ -193,10 +193,10 @@ impl Running {
         request: &Request,
         until: Option<Instant>,
         stop: &UnixStream,
-        asked: Option<(&Instances, &UnixStream)>,
+        control: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
         loop {
-            match Running::try_up(request, stop, asked) {
+            match Running::try_up(request, stop, control) {
                 Err(error) if error.is_of_another() && until.is_some_and(|until| Instant::now() < until) => {
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -208,12 +208,12 @@ impl Running {
     fn try_up(
         request: &Request,
         stop: &UnixStream,
-        asked: Option<(&Instances, &UnixStream)>,
+        control: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
         check_name(&request.name)?;
         // The next try takes others.
         let own = |end: &UnixStream| end.try_clone().map_err(Error::kernel("wait for signals"));
-        let (stop, ask) = (own(stop)?, asked.map(|(_, ask)| own(ask)).transpose()?);
+        let (stop, ask) = (own(stop)?, control.map(|(_, ask)| own(ask)).transpose()?);
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&request.parent)?;
@@ -261,7 +261,7 @@ impl Running {
         let needed = needed_mtu(mtu, &request.encapsulation);
         let watch = Watch::new(monitor, parent, index, needed);
         let serve = |((sockets, _), ask)| Server::new(sockets, &request.name, Arc::clone(&shared), ask);
-        let server = asked.zip(ask).map(serve).transpose()?;
+        let server = control.zip(ask).map(serve).transpose()?;
         let threads = Workers::start(others).map_err(Error::kernel("start threads"))?;
         Ok(Running { _claim: claim, server, path, threads, line, shared, watch, stop, waiting: Vec::new() })
     }
@@ -271,20 +271,20 @@ impl Running {
         self.shared.status()
     }
 
-    /// What tells how it stands while another thread runs it.
+    /// What reports how it stands while another thread runs it.
     pub fn observer(&self) -> Observer {
         Observer(Arc::clone(&self.shared))
     }
 
     /// Moves packets until somebody asks for the end, or there is nothing left to move them between.
-    pub fn run(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Ended, Error> {
+    pub fn run(&mut self, report: &mut dyn FnMut(&Event)) -> Result<Ended, Error> {
         self.path.begin();
         loop {
             let [from_interface, from_parent, changed, stopped, failed] = self.wait()?;
             if stopped {
                 return Ok(Ended::Asked);
             }
-            if changed && let Some(ended) = self.look(told)? {
+            if changed && let Some(ended) = self.look(report)? {
                 return Ok(ended);
             }
             let mut moved = if failed { self.threads.failure() } else { Ok(()) };
@@ -297,7 +297,7 @@ impl Running {
             let name = &self.shared.identity.name;
             match moved {
                 Ok(()) => {}
-                Err(PathError::InterfaceGone) => return Ok(Ended::InterfaceDeleted),
+                Err(PathError::InterfaceRemoved) => return Ok(Ended::InterfaceDeleted),
                 Err(PathError::Interface(source)) => {
                     return Err(Error::kernel(format!("read packets of {name}"))(source));
                 }
@@ -319,19 +319,19 @@ impl Running {
         ready(sources.map(Some), None).map_err(Error::kernel("wait for packets"))
     }
 
-    fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
+    fn look(&mut self, report: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {
             self.watch.note(&self.shared);
             if matches!(event, Event::ParentDown | Event::ParentUp) {
                 let _ = self.path.set_carrier(*event == Event::ParentUp);
             }
-            told(event);
+            report(event);
         }
         Ok(seen.ended)
     }
 
-    /// Ends the link: the interface is gone when this returns, and who asked for it hears of it.
+    /// Ends the link: the interface is removed when this returns, and who requested it hears of it.
     pub fn down(self) -> Status {
         let status = self.status();
         let Running { server, path, threads, _claim: claim, mut waiting, .. } = self;
@@ -386,7 +386,7 @@ pub fn find_parent(name: &str) -> Result<netlink::Link, Error> {
     Ok(parent)
 }
 
-/// The MTU that a link gets over a parent of this MTU, if none is asked for.
+/// The MTU that a link gets over a parent of this MTU, if none is requested.
 pub fn usual_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
     let usual = if encapsulation.pppoe().is_some() { USUAL_PPPOE } else { USUAL };
     usual.min(longest_mtu(parent_mtu, encapsulation))

@@ -86,7 +86,7 @@ impl DataPath for Simple {
                     line.counters.dropped(why, 1);
                     1
                 }
-                Err(Undelivered::Gone) => return Err(PathError::InterfaceGone),
+                Err(Undelivered::InterfaceRemoved) => return Err(PathError::InterfaceRemoved),
             };
             left = left.saturating_sub(packets);
         }
@@ -99,7 +99,7 @@ pub(crate) fn unread(error: io::Error) -> Result<(), PathError> {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::AGAIN | Errno::INTR) => Ok(()),
         // `tun_chr_read_iter()` of drivers/net/tun.c: no interface belongs to the descriptor any more.
-        Some(Errno::BADFD) => Err(PathError::InterfaceGone),
+        Some(Errno::BADFD) => Err(PathError::InterfaceRemoved),
         _ => Err(PathError::Interface(error)),
     }
 }

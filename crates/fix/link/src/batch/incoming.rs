@@ -114,7 +114,7 @@ impl<O: Copy> Incoming<O> {
             self.ring.release(taken);
             match delivered {
                 Ok(()) => {}
-                Err(Stopped::Gone) => return Err(PathError::InterfaceGone),
+                Err(Stopped::InterfaceRemoved) => return Err(PathError::InterfaceRemoved),
                 Err(Stopped::Parent(error)) => return Err(PathError::Parent(error)),
             }
         }
@@ -183,7 +183,7 @@ impl<O: Copy> Incoming<O> {
         let lost = |number: usize, why: Dropped| {
             line.counters.dropped(why, 1);
             if let Some(place) = places.get(number) {
-                line.stays(place.owner, place.unpadded.into());
+                line.count_undelivered(place.owner, place.unpadded.into());
             }
         };
         for delivery in self.coalescer.coalesce(frames) {
@@ -203,7 +203,7 @@ impl<O: Copy> Incoming<O> {
                     line.counters.delivered(1);
                     received(*number);
                 }
-                (Err(Undelivered::Gone), _) => return Err(Stopped::Gone),
+                (Err(Undelivered::InterfaceRemoved), _) => return Err(Stopped::InterfaceRemoved),
                 (Err(Undelivered::Dropped(why)), Delivery::Packet(packet)) => {
                     packet.frames().for_each(|number| lost(number, why));
                 }
@@ -240,7 +240,7 @@ impl<O: Copy> Incoming<O> {
                 line.counters.dropped(why, 1);
                 Ok(())
             }
-            Err(Undelivered::Gone) => Err(Stopped::Gone),
+            Err(Undelivered::InterfaceRemoved) => Err(Stopped::InterfaceRemoved),
         }
     }
 }
@@ -252,7 +252,7 @@ fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
 }
 
 enum Stopped {
-    Gone,
+    InterfaceRemoved,
     Parent(io::Error),
 }
 
@@ -324,7 +324,7 @@ fn take<F: Lines>(
         let packet = frame.get(inner).unwrap_or_default();
         line.framing.received(owner, unpadded);
         write(tun, &[IoSlice::new(&NetHeader::default().bytes()), IoSlice::new(packet)])
-            .inspect_err(|_| line.stays(owner, unpadded))?;
+            .inspect_err(|_| line.count_undelivered(owner, unpadded))?;
         line.counters.delivered(1);
         line.counters.received.add(1, length as u64);
         return Ok(());
@@ -351,7 +351,7 @@ fn take<F: Lines>(
         }
     }
     take_apart(line, tun, &NetHeader::default().bytes(), &header, packet, headers)
-        .inspect_err(|_| line.stays(owner, unpadded))?;
+        .inspect_err(|_| line.count_undelivered(owner, unpadded))?;
     line.counters.received.add(1, length as u64);
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! # Contract
 //!
 //! * Out: what the kernel hands over is segmented ([`offload::Segments`]) and encapsulated; the payload is read once and
-//!   not copied again, but into the memory of an XDP socket where [`Io::AfXdp`] was asked for. With tags alone a packet
+//!   not copied again, but into the memory of an XDP socket where [`Io::AfXdp`] was requested. With tags alone a packet
 //!   socket takes super-packets, and the kernel or the card segments.
 //! * In: the kernel copies each frame into a ring; frames of a flow that lie there are put together
 //!   ([`offload::Coalescer`]) and written from where they lie.

@@ -145,7 +145,7 @@ impl<O: Copy + Default> Outgoing<O> {
         lower_mss(line, owner, self.read.get_mut(range).unwrap_or_default(), checksum);
     }
 
-    /// Makes frames of an IP packet, or tells its sender that it is too long.
+    /// Makes frames of an IP packet, or reports to its sender that it is too long.
     fn packet<F: Lines<Owner = O>>(
         &mut self,
         tun: &Tun,

@@ -139,9 +139,9 @@ impl Ring {
         let tag = match status & libc::TP_STATUS_VLAN_VALID {
             0 => None,
             _ => {
-                // Kernels before 3.14 do not tell it, and take off no other.
-                let told = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-                let tpid = half(offset_of!(libc::tpacket2_hdr, tp_vlan_tpid)).filter(|_| told);
+                // Kernels before 3.14 do not report it, and take off no other.
+                let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                let tpid = half(offset_of!(libc::tpacket2_hdr, tp_vlan_tpid)).filter(|_| has_tpid);
                 let tci = Tci(half(offset_of!(libc::tpacket2_hdr, tp_vlan_tci))?);
                 Some(Tag { tpid: tpid.map_or(EtherType::VLAN, EtherType), tci })
             }
@@ -162,7 +162,7 @@ impl Ring {
         Some(Slot::Frame { start, length: length + TAG_LENGTH, header })
     }
 
-    /// Bytes of the ring, of frames that [`Ring::look`] has shown and that are not released.
+    /// Bytes of the ring, of frames that [`Ring::look`] has returned and that are not released.
     #[inline]
     pub(crate) fn bytes(&self, start: usize, length: usize) -> &[u8] {
         self.mapping.bytes(start, length)

@@ -1,4 +1,4 @@
-//! `batch` beside `simple`, with the same streams: every byte on the line, and every packet of the interface once what was
+//! `batch` compared with `simple`, with the same streams: every byte on the line, and every packet of the interface once what was
 //! put together is taken apart, are those of the reference, flow by flow in order.
 
 mod allocation;
@@ -217,8 +217,8 @@ impl Topology {
         loop {
             self.path.receive_some(&self.line).expect("received");
             let counted = self.line.counters.read();
-            let gone = counted.received.frames + counted.drops.values().sum::<u64>();
-            if gone >= packets.len() as u64 {
+            let handled = counted.received.frames + counted.drops.values().sum::<u64>();
+            if handled >= packets.len() as u64 {
                 break;
             }
             assert!(Instant::now() < until, "{counted:?}");

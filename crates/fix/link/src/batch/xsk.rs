@@ -30,14 +30,14 @@ const FRAMES: u32 = 1024;
 /// Bytes of memory for a frame: the longest of an MTU of 1500 and every encapsulation, and of a page, which is the most
 /// that a frame of an XDP socket can have.
 const CHUNKS: [u32; 2] = [2048, 4096];
-/// Frames that are handed over before the kernel is told, which takes as many at once (`TX_BATCH_SIZE`).
+/// Frames that are handed over before the kernel is woken, which takes as many at once (`TX_BATCH_SIZE`).
 const BURST: u32 = 32;
 /// How often it waits for frames to come back, and how long each time: 20 ms in all.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_micros(200);
 /// Between a socket that was given up and the next: the kernel gives the queue back a little later.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How often the kernel is told in vain before it waits.
+/// How often the kernel is woken in vain before it waits.
 const SPINS: u32 = 64;
 
 /// A ring: entries between two indices, which only grow.
@@ -191,7 +191,7 @@ impl Open {
             Err(_) => end.wrapping_sub(self.transmit.read(self.transmit.offsets.consumer)).min(count),
         };
         let sent = count - left;
-        // Which of them went is not told; they are of one size but for the last.
+        // Which of them went is not reported; they are of one size but for the last.
         line.counters.sent.add(sent.into(), bytes * u64::from(sent) / u64::from(count.max(1)));
         flushed.map_err(|why| (left, why))
     }

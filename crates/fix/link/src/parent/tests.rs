@@ -91,7 +91,7 @@ fn a_managed_session_leaves_negotiation_to_the_control_socket() {
 }
 
 #[test]
-fn frames_that_the_mtu_forbids_are_told_apart() {
+fn frames_that_the_mtu_forbids_are_distinguished() {
     with_pair(1500, |[near, _], [local, _]| {
         // Linux lets a frame be four bytes longer whose outermost TPID is 0x8100.
         for (link, most) in [("q:35", 1500), ("q:1,q:2", 1496), ("ad:100,q:200", 1492), ("ad:1", 1496)] {

@@ -62,7 +62,7 @@ pub struct ControlFrame<'b> {
 }
 
 /// Frames that a [`ControlSocket`] lost: that came while its queue was full. There is one of these for a socket, since the kernel
-/// forgets what it was asked (packet(7), `PACKET_STATISTICS`).
+/// forgets what it counted (packet(7), `PACKET_STATISTICS`).
 #[derive(Debug)]
 pub struct Losses {
     socket: Packet,
@@ -175,7 +175,7 @@ impl ControlSocket {
         Ok(Losses { socket: self.socket.try_clone()?, before: AtomicU64::new(0) })
     }
 
-    /// Puts a frame beside those that [`ControlSocket::flush`] sends, which is called where there is no room for it; its error
+    /// Adds a frame to those that [`ControlSocket::flush`] sends, which is called where there is no room for it; its error
     /// is then about those before. `payload` is from the PPPoE header on.
     ///
     /// # Errors
@@ -243,12 +243,12 @@ impl AsFd for ControlSocket {
 }
 
 impl<'b> ControlFrame<'b> {
-    /// Of a frame whose outermost tag may stand beside it. `None`: it is no frame of PPPoE, is data of a session, has too many
+    /// Of a frame whose outermost tag may stand outside its bytes. `None`: it is no frame of PPPoE, is data of a session, has too many
     /// tags, or ends inside a header.
-    fn of(bytes: &'b [u8], beside: Option<Tag>) -> Option<ControlFrame<'b>> {
+    fn of(bytes: &'b [u8], outer: Option<Tag>) -> Option<ControlFrame<'b>> {
         let (addresses, mut rest) = bytes.split_first_chunk::<ADDRESSES>()?;
         let (destination, source) = addresses.split_first_chunk()?;
-        let mut vlans = Vlans::of(beside)?;
+        let mut vlans = Vlans::of(outer)?;
         let stage = loop {
             let (ethertype, behind) = rest.split_first_chunk()?;
             let ethertype = EtherType(u16::from_be_bytes(*ethertype));

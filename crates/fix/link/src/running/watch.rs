@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_the_parent_is_told_once() {
+    fn what_becomes_of_the_parent_is_reported_once() {
         let mut watch = watch();
         let up = watch.parent.clone();
         let down = Link { flags: libc::IFF_UP as u32, ..up.clone() };

@@ -21,7 +21,7 @@ pub struct Workers {
     failures: Receiver<PathError>,
 }
 
-/// What a worker tells when it cannot go on.
+/// What a worker reports when it cannot go on.
 struct Report {
     ring: UnixStream,
     failures: Sender<PathError>,
@@ -48,9 +48,9 @@ impl Workers {
 
     /// What the worker failed with that rang.
     pub fn failure(&mut self) -> Result<(), PathError> {
-        let mut told = [0];
-        // What was sent tells; who panicked has sent nothing.
-        let _ = self.bell.read(&mut told);
+        let mut byte = [0];
+        // What was sent says why; who panicked has sent nothing.
+        let _ = self.bell.read(&mut byte);
         Err(self.failures.try_recv().unwrap_or(PathError::Worker))
     }
 }

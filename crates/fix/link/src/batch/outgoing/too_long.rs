@@ -1,4 +1,4 @@
-//! Packets that are longer than their owner takes: fragmented where that is allowed, told to their sender where it is not.
+//! Packets that are longer than their owner takes: fragmented where that is allowed, reported to their sender where it is not.
 
 use super::{Outgoing, flush};
 use crate::datapath::Line;

@@ -25,7 +25,7 @@ fn round(topology: &mut Topology, frames: &[&[u8]], socket: &UdpSocket) -> u64 {
     let until = Instant::now() + PATIENCE;
     transmit.send(frames).expect("sent");
     for _ in 0..40 {
-        // To all, whom nobody has to be asked for.
+        // To all, for which no address has to be resolved.
         socket.send_to(&[0; 900], ("10.9.0.255", 9)).expect("sent");
     }
     let mut made = 0;

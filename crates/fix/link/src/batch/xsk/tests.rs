@@ -86,7 +86,7 @@ fn a_parent_that_is_down_is_waited_for_by_nobody() {
 }
 
 #[test]
-fn what_is_too_long_is_told_from_what_the_parent_refuses() {
+fn what_is_too_long_differs_from_what_the_parent_refuses() {
     with_socket(|open, line| {
         let mut frames = Frames::new();
         let read = [2; 4096];

@@ -115,7 +115,7 @@ fn what_is_sent_is_padded_and_arrives_with_its_tags() {
     with_pair(1500, |[near, far], [near_mac, far_mac]| {
         let mut one = ControlSocket::open(near.index, near_mac, VlanPattern::Any).expect("a socket");
         let mut other = ControlSocket::open(far.index, far_mac, VlanPattern::Any).expect("a socket");
-        other.enable_timestamps().expect("told");
+        other.enable_timestamps().expect("enabled");
         let lines = ["none", "q:35", "ad:100,q:200"].map(vlans);
         let count = 3 * ControlSocket::BATCH + 5;
         for number in 0..count {
