@@ -4,9 +4,9 @@
 //! The session is kept by one thread, which has sockets and timers; packets are moved by others ([`Network`]), so that a
 //! terminal, a script or a loaded line does not keep an echo request waiting.
 
-mod noted;
 mod parent;
 mod preparation;
+mod session_status;
 
 use super::name_servers::NameServers;
 use super::network::{Network, Peer, Request};
@@ -41,7 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(3);
 const REAP: Duration = Duration::from_secs(1);
 /// How long the second network protocol has, from the first, until the session is reported as it is.
 const BOTH: Duration = Duration::from_secs(3);
-/// Threads beside those that move packets, at most: the one that answers, name servers, scripts, signals.
+/// Threads besides those that move packets, at most: the one that answers, name servers, scripts, signals.
 const THREADS: usize = 7;
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -360,7 +360,7 @@ impl Connection {
         self.change(opened, report)
     }
 
-    /// Tells an open session and runs the script, when all that may still come up is up, or has had its time.
+    /// Reports an open session and runs the script, when all that may still come up is up, or has had its time.
     fn report_open(&mut self, report: Report<'_>) {
         let Some(at) = self.report_at else { return };
         if self.network.is_none() {

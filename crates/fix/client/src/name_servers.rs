@@ -115,7 +115,7 @@ impl NameServers {
 
     /// What went wrong since the last call.
     pub fn said(&mut self) -> Vec<String> {
-        // As often as it rang: the results tell.
+        // As often as it rang: the results say what it was.
         while matches!(self.bell.read(&mut [0; 64]), Ok(count) if count > 0) {}
         let results: Vec<_> = self.results.try_iter().collect();
         if let Some((number, said)) = results.last() {

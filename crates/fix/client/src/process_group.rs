@@ -10,7 +10,7 @@ pub fn end(child: &mut Child) -> io::Result<ExitStatus> {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-    // It may have gone to another group.
+    // It may have moved to another group.
     let _ = child.kill();
     child.wait()
 }

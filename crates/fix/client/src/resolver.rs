@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! * systemd-resolved and resolvconf(8) are asked where they keep `/etc/resolv.conf`; they know how to take it back. Elsewhere
+//! * systemd-resolved and resolvconf(8) are used where they keep `/etc/resolv.conf`; they know how to take it back. Elsewhere
 //!   the file is written, and what was in it is on the disk before (`resolv.conf-DEVICE-NUMBER.former` in the state folder), from
 //!   which it is put back at the end, or by the next command after a kill.
 //! * DEVICE and NUMBER are those of the file: `ip netns exec` gives namespaces files of their own by the same path, and what
@@ -70,7 +70,7 @@ pub struct Resolver {
     interface: String,
     note: Note,
     /// Where the note is, once there is one.
-    noted: PathBuf,
+    note_path: PathBuf,
     place: Place,
 }
 
@@ -111,7 +111,7 @@ impl Place {
     }
 
     /// Where the note about the file is; `None`: there is no file, and no note about it.
-    fn noted(&self) -> Result<Option<PathBuf>, ResolverError> {
+    fn note_path(&self) -> Result<Option<PathBuf>, ResolverError> {
         match fs::metadata(&self.file) {
             Ok(file) => {
                 let name = format!("resolv.conf-{:x}-{}.former", file.st_dev(), file.st_ino());
@@ -124,18 +124,18 @@ impl Place {
 
     /// Puts back what a process wrote that was killed before it could; what became of that, where there was anything.
     pub fn recover(&self) -> Result<Option<Back>, ResolverError> {
-        let Some(noted) = self.noted()? else { return Ok(None) };
-        match self.note(&noted)? {
-            Some(note) if !note.is_alive() => self.put_back(&note, &noted).map(Some),
+        let Some(note_path) = self.note_path()? else { return Ok(None) };
+        match self.note(&note_path)? {
+            Some(note) if !note.is_alive() => self.put_back(&note, &note_path).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn note(&self, noted: &Path) -> Result<Option<Note>, ResolverError> {
-        Ok(record::read(&StateDir::at(&self.folder), noted)?)
+    fn note(&self, note_path: &Path) -> Result<Option<Note>, ResolverError> {
+        Ok(record::read(&StateDir::at(&self.folder), note_path)?)
     }
 
-    fn put_back(&self, note: &Note, noted: &Path) -> Result<Back, ResolverError> {
+    fn put_back(&self, note: &Note, note_path: &Path) -> Result<Back, ResolverError> {
         let now = self.read(&self.file)?;
         let back = if note.is_own(now.as_deref()) {
             match (&note.former, now) {
@@ -151,7 +151,7 @@ impl Place {
         } else {
             Back::Changed
         };
-        record::remove(noted)?;
+        record::remove(note_path)?;
         Ok(back)
     }
 
@@ -201,8 +201,8 @@ impl Resolver {
             former: None,
             written: text(interface, servers),
         };
-        let noted = PathBuf::new();
-        let mut resolver = Resolver { keeper, interface: interface.to_owned(), note, noted, place };
+        let note_path = PathBuf::new();
+        let mut resolver = Resolver { keeper, interface: interface.to_owned(), note, note_path, place };
         match keeper {
             Keeper::Resolved => {
                 let servers = servers.iter().map(IpAddr::to_string);
@@ -222,7 +222,7 @@ impl Resolver {
         Ok(resolver)
     }
 
-    /// Who was asked to take them, for people.
+    /// Who took them, for people.
     pub const fn taken_by(&self) -> &'static str {
         match self.keeper {
             Keeper::Resolved => "systemd-resolved",
@@ -242,14 +242,14 @@ impl Resolver {
         // A file is known by its number, and one of an overlay has the lasting one once it was opened for writing.
         let opened = fs::File::options().write(true).create(true).truncate(false).open(&place.file);
         opened.map_err(place.failed("write", &place.file))?;
-        let noted = place.noted()?.ok_or(io::ErrorKind::NotFound.into());
-        let noted = noted.map_err(place.failed("look at", &place.file))?;
+        let note_path = place.note_path()?.ok_or(io::ErrorKind::NotFound.into());
+        let note_path = note_path.map_err(place.failed("look at", &place.file))?;
         // What this process itself could not put back when its last session ended.
         let is_ours =
             |note: &Note| (note.process, &note.interface) == (self.note.process, &self.note.interface);
-        let was_ours = match place.note(&noted)? {
+        let was_ours = match place.note(&note_path)? {
             Some(note) if is_ours(&note) => {
-                place.put_back(&note, &noted)?;
+                place.put_back(&note, &note_path)?;
                 true
             }
             Some(note) => {
@@ -261,15 +261,15 @@ impl Resolver {
             return self.write();
         }
         self.note.former = former;
-        self.noted = noted;
-        record::write(&StateDir::at(&place.folder), &self.noted, &self.note).inspect_err(|_| {
+        self.note_path = note_path;
+        record::write(&StateDir::at(&place.folder), &self.note_path, &self.note).inspect_err(|_| {
             // The file has what it had.
-            let _ = place.put_back(&self.note, &self.noted);
+            let _ = place.put_back(&self.note, &self.note_path);
         })?;
         service::step();
         place.write(self.note.written.as_bytes()).inspect_err(|_| {
             // What cannot be put back stays in the note, for the next one who tries.
-            let _ = place.put_back(&self.note, &self.noted);
+            let _ = place.put_back(&self.note, &self.note_path);
         })?;
         service::step();
         Ok(())
@@ -284,7 +284,7 @@ impl Resolver {
                 run("resolvconf", ["-d".to_owned(), self.label()].into_iter(), "")?;
                 Ok(Back::Done)
             }
-            Keeper::File => self.place.put_back(&self.note, &self.noted),
+            Keeper::File => self.place.put_back(&self.note, &self.note_path),
         }
     }
 }
@@ -339,7 +339,7 @@ mod tests {
         let living = Resolver::set("ppp0", &SERVERS, other.clone()).expect("each has a file of its own");
         assert_eq!(living.take_back().expect("taken back"), Back::Done);
         killed.note.process.start += 1;
-        record::write(&StateDir::at(folder.path()), &killed.noted, &killed.note).expect("written");
+        record::write(&StateDir::at(folder.path()), &killed.note_path, &killed.note).expect("written");
         assert_eq!(other.recover().expect("nothing of its own"), None);
         assert_eq!(fs::read_to_string(&other.file).expect("there"), "");
         assert_eq!(one.recover().expect("put back"), Some(Back::Done));
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(place.recover().expect("looked"), None, "the process lives");
         // Another process had this number.
         killed.note.process.start += 1;
-        record::write(&StateDir::at(folder.path()), &killed.noted, &killed.note).expect("written");
+        record::write(&StateDir::at(folder.path()), &killed.note_path, &killed.note).expect("written");
         assert_eq!(place.recover().expect("put back"), Some(Back::Done));
         assert_eq!(fs::read_to_string(&place.file).expect("there"), "nameserver 198.51.100.1\n");
         assert_eq!(place.recover().expect("nothing left"), None);

@@ -22,7 +22,7 @@ impl Connection {
         let ipv6 = session.and_then(|session| session.ipv6).filter(|_| has(Family::Ipv6));
         let now = Instant::now();
         let open = session.filter(|_| status.phase == Phase::Open);
-        let noted = SessionStatus {
+        let record = SessionStatus {
             schema: SCHEMA.to_owned(),
             interface: request.name.clone(),
             parent: request.parent.clone(),
@@ -63,6 +63,6 @@ impl Connection {
             last_error: status.last_error.and_then(|(ago, _)| now.checked_sub(ago)),
         };
         let observer = self.network.as_ref().map(Network::observer);
-        self.shared.note(noted, moments, observer);
+        self.shared.note(record, moments, observer);
     }
 }

@@ -121,7 +121,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn what_a_program_says_is_told() {
+    fn what_a_program_says_is_reported() {
         assert_eq!(sh(LONG, "read word server && test $server = 192.0.2.53"), Ok(()));
         let error = sh(LONG, "echo no such interface >&2; exit 3").expect_err("it failed");
         assert!(error.starts_with("`sh -c echo ") && error.ends_with("failed: no such interface"), "{error}");
