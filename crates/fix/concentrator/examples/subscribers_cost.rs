@@ -1,7 +1,7 @@
 //! What a concentrator's packets cost with one session and with many, and what a session takes:
 //! `cargo run --release -p rxlane-concentrator --example subscribers_cost`, as root for the second part.
 //!
-//! First what is asked of the tables for each frame and packet, with nothing around it: nanoseconds, median and least of
+//! First the look-ups in the tables for each frame and packet, with nothing around it: nanoseconds, median and least of
 //! several steps. Frames lie in 4 MiB, as in the ring, and are of sessions in random order. Then the whole way of a packet in
 //! network namespaces: processor time of the worker for each, kernel included. Flows are as many whatever the number of
 //! sessions, and no two packets in a row are of one, so that nothing is put together.
@@ -111,7 +111,7 @@ fn resident() -> u64 {
 }
 
 /// Median and least.
-fn shown(mut steps: Vec<f64>) -> String {
+fn median_and_least(mut steps: Vec<f64>) -> String {
     steps.sort_by(f64::total_cmp);
     let (median, least) = (steps.get(steps.len() / 2), steps.first());
     format!("{:7.1} [{:.1}]", median.unwrap_or(&0.0), least.unwrap_or(&0.0))
@@ -159,7 +159,7 @@ fn look_ups(registry: &Registry, count: u32) -> Outcome<[String; 2]> {
             return Err(format!("{taken} of {}", 2 * PLACES).into());
         }
     }
-    Ok(steps.map(shown))
+    Ok(steps.map(median_and_least))
 }
 
 fn push(steps: &mut [Vec<f64>; 2], way: usize, time: Duration) {
@@ -243,7 +243,7 @@ fn whole(counts: &[u32]) -> Outcome<Vec<[String; 2]>> {
             subscribers.down();
         }
     }
-    Ok(all.into_iter().map(|steps| steps.map(shown)).collect())
+    Ok(all.into_iter().map(|steps| steps.map(median_and_least)).collect())
 }
 
 fn main() -> Outcome<()> {

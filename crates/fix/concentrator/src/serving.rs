@@ -149,7 +149,7 @@ impl Serving {
         self.server.close()
     }
 
-    /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
+    /// Ends without a word, since another process goes on; where that ends before all is in its place, this one goes on
     /// again. Where it cannot, subscribers are notified.
     fn leave_to(mut self, mut successor: Successor, report: Report<'_>) -> Result<Serving, End> {
         let config = self.path.config().clone();
@@ -283,7 +283,7 @@ impl Serving {
     fn failed(&mut self) -> Result<Over, Error> {
         let name = self.negotiator.control.name();
         match self.path.failure() {
-            link::datapath::PathError::InterfaceGone => Ok(Over::InterfaceDeleted),
+            link::datapath::PathError::InterfaceRemoved => Ok(Over::InterfaceDeleted),
             link::datapath::PathError::Interface(source) | link::datapath::PathError::Parent(source) => {
                 Err(link::Error::Kernel { what: format!("move packets of {name}"), source }.into())
             }
@@ -340,7 +340,7 @@ fn forward(path: &Subscribers, report: Report<'_>) {
     happened.map(Event::Forwarding).iter().for_each(report);
 }
 
-/// Goes on with sessions that were given away, where the process that was to have them (`successor`) is gone: by a data path made
+/// Goes on with sessions that were given away, where the process that was to have them (`successor`) has ended: by a data path made
 /// anew, with all of them. Answers for the interface again.
 ///
 /// # Errors

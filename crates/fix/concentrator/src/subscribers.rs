@@ -182,7 +182,7 @@ impl Subscribers {
         self.forwarder.is_some()
     }
 
-    /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
+    /// The same next to a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
     pub(crate) fn standby(config: &Config) -> Result<(Subscribers, Registry), crate::Error> {
         check_name(&config.name)?;

@@ -49,7 +49,7 @@ fn round(
         let usage = all.iter().map(|own| registry.usage(*own).expect("there"));
         usage.map(|usage| usage.received.frames + usage.sent.frames).sum::<u64>()
     };
-    let wanted = total() + 2 * u64::from(COUNT);
+    let expected = total() + 2 * u64::from(COUNT);
     let before = allocations::of_all_threads();
     transmit.send(frames).expect("sent");
     for number in 0..COUNT {
@@ -57,7 +57,7 @@ fn round(
         let bytes = if number + 1 == COUNT { 400 } else { 100 };
         socket.send_to(&[0x5a; 400][..bytes], SocketAddr::from((address(number), 9))).expect("sent");
     }
-    testkit::wait_until("all frames", || total() > wanted);
+    testkit::wait_until("all frames", || total() > expected);
     allocations::of_all_threads() - before
 }
 

@@ -126,7 +126,7 @@ impl Carried {
                 }
             }
         }
-        let routes = self.wanted_routes(installed);
+        let routes = self.needed_routes(installed);
         for network in had_routes.iter().filter(|network| !routes.contains(network)) {
             self.routes.remove(network);
         }
@@ -140,7 +140,7 @@ impl Carried {
     }
 
     /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
-    fn wanted_routes(&self, installed: &Installed) -> Vec<Network> {
+    fn needed_routes(&self, installed: &Installed) -> Vec<Network> {
         let host = installed.ipv4.map(|(_, host)| Network::host(host.into()));
         let fixed = host.into_iter().chain(installed.prefixes.iter());
         let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
@@ -206,11 +206,11 @@ pub(super) struct Routes {
     pub(super) former: Option<u32>,
 }
 
-/// The most addresses beside a range that are looked at.
-const BESIDE: usize = 256;
+/// The most addresses of a range's remainder that are looked at.
+const MOST_REMAINDER: usize = 256;
 
 impl Routes {
-    /// Routes the addresses of a range to it, and returns what was routed: the network around them where all that it has beside
+    /// Routes the addresses of a range to it, and returns what was routed: the network around them where all that it has besides
     /// them leads nowhere else, as the own address and a few at its edges; otherwise the fewest networks without others.
     ///
     /// # Errors
@@ -221,9 +221,9 @@ impl Routes {
         range: &Range,
         own: Option<Ipv4Addr>,
     ) -> Result<Vec<Network>, (Network, Refusal)> {
-        let all: Vec<Ipv4Addr> = range.remainder().take(BESIDE + 1).collect();
+        let all: Vec<Ipv4Addr> = range.remainder().take(MOST_REMAINDER + 1).collect();
         let is_free = |address: &Ipv4Addr| Some(*address) == own || self.is_nobodys(*address);
-        let is_free = all.len() <= BESIDE && all.iter().all(is_free);
+        let is_free = all.len() <= MOST_REMAINDER && all.iter().all(is_free);
         if let Some(network) = range.enclosing().filter(|_| is_free)
             && self.add(&network).is_ok()
         {
@@ -244,7 +244,7 @@ impl Routes {
         }
     }
 
-    /// Routes a network to it, where it is not yet; beside the former interface, which keeps what it has.
+    /// Routes a network to it, where it is not yet; along with the former interface, which keeps what it has.
     ///
     /// # Errors
     ///

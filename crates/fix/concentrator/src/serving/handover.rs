@@ -205,7 +205,7 @@ impl Successor {
         }
     }
 
-    /// Tells it that it is alone with them, and waits until it has all in its place.
+    /// Informs it that it is alone with them, and waits until it has all in its place.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Successor {
     }
 }
 
-/// Tells whoever wants to take the sessions over that it cannot.
+/// Refuses whoever wants to take the sessions over.
 pub(crate) fn refuse(mut stream: &UnixStream, why: &str) {
     // A line has room in any socket, and a process that has ended needs no answer.
     let _ = stream.write_all(format!("{}\n", Refused::line(why)).as_bytes());

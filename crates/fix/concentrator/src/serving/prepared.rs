@@ -3,11 +3,11 @@
 //! # Contract
 //!
 //! * What can fail is tried before anything is taken from a process that serves the interface now: the interface of the
-//!   subscribers is made beside that of the other process, under a name of its own where both are to have the same, with all
+//!   subscribers is made next to that of the other process, under a name of its own where both are to have the same, with all
 //!   its addresses, routes, sockets, threads and descriptors, and all sessions are in it. A route counts as soon as the other
 //!   process's interface is removed.
 //! * What is left for then is setting filters, naming the interface, and moving a file. Only where no filter can be set are the
-//!   sessions at an end, and subscribers told; the rest is said, and the sessions go on.
+//!   sessions at an end, and subscribers informed; the rest is said, and the sessions go on.
 //! * One process at a time begins to serve an interface.
 
 use super::carried::{Carried, Routes};
@@ -380,15 +380,15 @@ fn former(
     }
 }
 
-/// What the interface of a process is called beside that of another one.
+/// What the interface of a process is called next to that of another one.
 pub(super) fn standby_name(pid: u32) -> String {
     format!("rxlane-{pid}")
 }
 
-fn data_path(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Config {
+fn data_path(start: &Start, mtu: u32, is_standby: bool) -> subscribers::Config {
     let sessions = start.config.caps.sessions as usize;
     subscribers::Config {
-        name: if is_beside { standby_name(std::process::id()) } else { start.name.clone() },
+        name: if is_standby { standby_name(std::process::id()) } else { start.name.clone() },
         parent: start.parent.clone(),
         vlans: start.vlans,
         addresses: addresses(&start.config),

@@ -239,7 +239,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// It does not have it, or is gone.
+    /// It does not have it, or has ended.
     pub(crate) fn remove_prefix(&mut self, number: Number, prefix: Network) -> Result<(), Refusal> {
         self.owner(number)?;
         let held = self.held.get_mut(number.slot as usize).ok_or(Refusal::Removed)?;
@@ -288,7 +288,7 @@ impl Registry {
     }
 
     /// Hands over who sent data of sessions that there are not, since the last call, and forgets them. RFC 2516 does not ask for
-    /// an answer; a PADT tells a subscriber at once what its own keepalive would find out later.
+    /// an answer; a PADT informs a subscriber at once of what its own keepalive would find out later.
     pub(crate) fn strays(&self) -> impl Iterator<Item = Stray> + '_ {
         std::iter::from_fn(|| self.table.stray()).take(MOST_STRAYS)
     }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_route_and_one_address_beside_each_other() {
+    fn the_default_route_and_one_address_coexist() {
         let (routes, mut writer) = (Routes::new(8, Index::new(8)), Writer::new(8));
         let (one, other) = (owner(3, 1), owner(4, 65));
         writer.add(&routes, Network::of(Ipv4Addr::UNSPECIFIED.into(), 0).expect("no bits"), one);

@@ -290,7 +290,7 @@ fn a_source_address_that_is_not_the_sessions_is_refused() {
 }
 
 #[test]
-fn what_is_removed_is_gone_and_what_takes_its_place_is_another() {
+fn what_is_removed_is_not_found_and_what_takes_its_place_is_another() {
     let (mut registry, all) = registry();
     let view = registry.view();
     let (session, own) = all[1];

@@ -46,7 +46,7 @@ fn the_sessions_are_offered_counted_and_released() {
 fn a_successor_that_ends_or_says_something_else_gets_nothing() {
     let (mut successor, other, stop, _ask) = offered();
     drop(other);
-    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("it is gone");
+    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("it has ended");
     assert!(matches!(why, Withheld::Ended), "{why}");
     // It ends with all of it read.
     let (mut successor, mut other, stop, _ask) = offered();
@@ -54,7 +54,7 @@ fn a_successor_that_ends_or_says_something_else_gets_nothing() {
         other.write_all(b"busy\n").expect("written");
         line(&other)
     });
-    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("it is gone");
+    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("it has ended");
     assert!(matches!(why, Withheld::Ended), "{why}");
     assert!(reader.join().expect("no panic").starts_with("{\"version\":1"));
     let (mut successor, mut other, stop, _ask) = offered();
@@ -66,10 +66,10 @@ fn a_successor_that_ends_or_says_something_else_gets_nothing() {
 }
 
 #[test]
-fn who_is_asked_to_end_meanwhile_does_not_give_them_away() {
+fn who_shall_end_meanwhile_does_not_give_them_away() {
     let (mut successor, other, stop, mut ask) = offered();
     ask.write_all(&[0]).expect("written");
-    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("asked to end");
+    let why = successor.offer(&snapshot(), stop.as_fd()).expect_err("it shall end");
     assert!(matches!(why, Withheld::Stopping), "{why}");
     line(&other);
     let refused = Refused::read(&line(&other)).expect("refused");
@@ -77,12 +77,12 @@ fn who_is_asked_to_end_meanwhile_does_not_give_them_away() {
 }
 
 #[test]
-fn a_successor_that_is_gone_in_the_end_is_noticed() {
+fn a_successor_that_has_ended_at_last_is_noticed() {
     let (mut successor, other, stop, _ask) = offered();
     (&other).write_all(b"serves\n").expect("written");
     successor.offer(&snapshot(), stop.as_fd()).expect("it serves");
     drop(other);
-    let why = successor.release(&counted()).expect_err("it is gone");
+    let why = successor.release(&counted()).expect_err("it has ended");
     assert!(matches!(why, Withheld::Ended), "{why}");
 }
 

@@ -90,7 +90,7 @@ fn frames(socket: &Packet, count: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// Sends back what comes to a socket, until it is told to end.
+/// Sends back what comes to a socket, until it is stopped.
 fn echo(socket: &UdpSocket, is_over: &AtomicBool) {
     socket.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
     let mut buffer = [0; 2048];
@@ -342,7 +342,7 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
 }
 
 #[test]
-fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
+fn who_sends_too_long_packets_gets_icmp_and_datagrams_become_fragments() {
     let Some(()) = require("netns", probe()) else { return };
     let mut topology = Topology::new(VlanPattern::Any, 1);
     let narrow = Session { mtu: 1000, ..session("q:35", 5) };
@@ -422,9 +422,9 @@ fn the_parent_is_watched_and_its_new_address_taken() {
         topology.near.run("cat", &["/sys/class/net/bras0/carrier"]).expect("read").trim().to_owned()
     };
     assert_eq!(carrier(&topology), "1");
-    let wanted = [Event::ParentDown, Event::ParentMac, Event::ParentUp];
+    let expected = [Event::ParentDown, Event::ParentMac, Event::ParentUp];
     let moved = MacAddress([2, 0, 0x5e, 0, 0, 0x77]);
-    for (event, arguments) in wanted.into_iter().zip([
+    for (event, arguments) in expected.into_iter().zip([
         "link set near0 down",
         "link set near0 address 02:00:5e:00:00:77",
         "link set near0 up",
@@ -448,7 +448,7 @@ fn the_parent_is_watched_and_its_new_address_taken() {
 }
 
 #[test]
-fn senders_of_ipv6_are_told() {
+fn senders_of_ipv6_get_icmp() {
     let Some(()) = require("netns", probe()) else { return };
     let mut topology = Topology::new(VlanPattern::Any, 1);
     let (_, own) = add_with(&mut topology.registry, Session { mtu: 1300, ..session("q:35", 5) }, 5);
