@@ -46,7 +46,7 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let interface = named::named(Family::Envelope, name)?.interface;
     if let Some(interface) = &interface {
         open(interface)?;
-    } else if dead.is_empty() && !place::is_noted(name, records) {
+    } else if dead.is_empty() && !place::is_recorded(name, records) {
         return Err(named::nowhere(Family::Envelope, name, records).into());
     }
     let lock = |interface| records.wait_for_lock(Kind::Envelope, interface);
@@ -141,7 +141,7 @@ fn open(interface: &Interface) -> Result<Opened, Error> {
     }
 }
 
-/// Puts the MTU back, by the journal or, where that has nothing of it, by the pins. Gives whether it was noted.
+/// Puts the MTU back, by the journal or, where that has nothing of it, by the pins. Gives whether it was recorded.
 fn restore(
     down: &mut Down,
     interface: &Interface,
@@ -154,25 +154,25 @@ fn restore(
         Opened::None | Opened::Unreadable => None,
     };
     let mut journal = up::existing_journal(records)?;
-    let noted: Vec<Entry> =
+    let recorded: Vec<Entry> =
         journal.iter().flat_map(|journal| place::entries(journal, interface, envelope)).collect();
     let by_pins = envelope.map(|envelope| {
         let former = envelope.payload();
         Change { former, raised: former.saturating_add(envelope.header()) }
     });
-    let change = noted.iter().find_map(change_of).or(by_pins);
+    let change = recorded.iter().find_map(change_of).or(by_pins);
     if let Some(change) = change {
         put_back(down, interface, &name, change)?;
     }
     if let Some(journal) = &mut journal {
-        for entry in &noted {
+        for entry in &recorded {
             // Somebody else's value has taken its place, which has been reported.
             if !journal.settle(entry.number, &name)? {
                 journal.forget(entry.number)?;
             }
         }
     }
-    Ok(!noted.is_empty())
+    Ok(!recorded.is_empty())
 }
 
 #[derive(Clone, Copy)]

@@ -27,8 +27,8 @@ pub enum Error {
         "the MTU of {interface} was changed by somebody else at this moment; nothing was changed here: try again"
     )]
     Raced { interface: String },
-    #[error("{interface}{} takes no MTU of {wanted}: {why}; nothing was changed", of(driver))]
-    Mtu { interface: String, driver: Option<String>, wanted: u32, why: String },
+    #[error("{interface}{} takes no MTU of {requested}: {why}; nothing was changed", of(driver))]
+    Mtu { interface: String, driver: Option<String>, requested: u32, why: String },
     #[error(
         "the MTU of {interface} cannot be put back: {why}; the program stays, so that no longer payloads get in"
     )]

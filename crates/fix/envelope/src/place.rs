@@ -30,6 +30,6 @@ pub(super) fn orphans(journal: &Journal, name: &str) -> Vec<u64> {
 }
 
 /// Whether an interface of that name which is no more has entries. Without root the journal is closed: then `false`.
-pub(super) fn is_noted(name: &str, records: &Records) -> bool {
+pub(super) fn is_recorded(name: &str, records: &Records) -> bool {
     up::existing_journal(records).ok().flatten().is_some_and(|journal| !orphans(&journal, name).is_empty())
 }

@@ -137,12 +137,12 @@ fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
 fn look_for_remains(status: &mut Status, interface: &Interface, records: &Records) {
     let name = &interface.name;
     // Without root neither is to be seen; then nothing is said.
-    let is_noted = up::existing_journal(records)
+    let is_recorded = up::existing_journal(records)
         .ok()
         .flatten()
         .is_some_and(|journal| !place::entries(&journal, interface, None).is_empty());
     let has_pins = named::dead(Family::Envelope, name).is_ok_and(|dead| !dead.is_empty());
-    if is_noted {
+    if is_recorded {
         status.problems.push(Error::Bare { interface: name.clone() }.to_string());
     }
     if has_pins {

@@ -50,16 +50,16 @@ pub fn resolve(request: &Request, records: &Records) -> Result<Resolved, Error> 
     may_be_here(&interface, &described)?;
     interface.is_free()?;
     // Without root the journal is closed; `up` looks again.
-    let is_noted = || {
+    let is_recorded = || {
         let journal = up::existing_journal(records).ok().flatten();
         journal.is_some_and(|journal| !place::entries(&journal, &interface, None).is_empty())
     };
-    if is_noted() {
-        // The program of an `up` is on before this is noted, and off after a `down` has settled it.
+    if is_recorded() {
+        // The program of an `up` is on before this is recorded, and off after a `down` has settled it.
         interface.is_free()?;
         records.wait_for_change();
         interface.is_free()?;
-        if is_noted() {
+        if is_recorded() {
             return Err(Error::Bare { interface: interface.name });
         }
     }
@@ -70,17 +70,17 @@ pub fn resolve(request: &Request, records: &Records) -> Result<Resolved, Error> 
         let (interface, driver) = (interface.name, driver.clone());
         return Err(Error::Uncut { interface, driver });
     }
-    // Other than a pair or a guest's adapter, a TAP device is not asked to have them cut (drivers/net/tun.c).
+    // Other than a pair or a guest's adapter, a TAP device gets no request to have them cut (drivers/net/tun.c).
     if described.has_virtio_headers {
         return Err(Error::Written { interface: interface.name });
     }
     let payload = described.mtu.unwrap_or_default();
-    let wanted = payload.saturating_add(request.header);
-    fits(&interface, &described, mode, wanted)?;
+    let requested = payload.saturating_add(request.header);
+    fits(&interface, &described, mode, requested)?;
     let known = described.driver.as_deref().and_then(drivers::driver);
     Ok(Resolved {
         plan: Plan { interface, mode, payload, header: request.header },
-        setting: Setting::Mtu { interface: name, mtu: wanted },
+        setting: Setting::Mtu { interface: name, mtu: requested },
         attaching: known.map(|driver| driver.attaching).filter(|_| !request.generic),
         driver: described.driver,
     })
@@ -110,19 +110,19 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
     Err(Steer::Usage(text).into())
 }
 
-/// Whether the kernel lets the interface have the MTU, as far as that is known before it is asked.
-fn fits(interface: &Interface, described: &Described, mode: Mode, wanted: u32) -> Result<(), Error> {
+/// Whether the kernel lets the interface have the MTU, as far as that is known before it is tried.
+fn fits(interface: &Interface, described: &Described, mode: Mode, requested: u32) -> Result<(), Error> {
     let refused = |why: String| Error::Mtu {
         interface: interface.name.clone(),
         driver: described.driver.clone(),
-        wanted,
+        requested,
         why,
     };
-    if let Some(most) = described.mtu_most.filter(|&most| most < wanted) {
+    if let Some(most) = described.mtu_most.filter(|&most| most < requested) {
         return Err(refused(format!("its maximum is {most}{}", room(described.mtu, most))));
     }
     let known = described.driver.as_deref().and_then(drivers::driver).filter(|_| mode == Mode::Native);
-    let limited = known.and_then(|driver| Some((driver, driver.mtu_most.filter(|&most| most < wanted)?)));
+    let limited = known.and_then(|driver| Some((driver, driver.mtu_most.filter(|&most| most < requested)?)));
     match limited {
         Some((driver, most)) => Err(refused(format!(
             "with an XDP program it takes {most} at most ({}){}; `--mode generic` asks nothing of the driver",
@@ -197,7 +197,7 @@ fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Reco
         Err(error @ service::journal::Error::Setting(_)) => Err(Error::Mtu {
             interface,
             driver: driver.cloned(),
-            wanted: plan.payload.saturating_add(plan.header),
+            requested: plan.payload.saturating_add(plan.header),
             why: error::with_causes(&error),
         }),
         Err(other) => Err(other.into()),
