@@ -97,9 +97,9 @@ impl Resolver<'_> {
             for ((connection, (one, other)), found) in all.filter(|((_, (one, other)), _)| one != other) {
                 // Who routes by marks saves them in connections: one that a rule knows is that of the packets.
                 let is_saved = connection.mark != 0 && self.selectors.has_mark(connection.mark);
-                let is_shown = self.has_address_of(connection, one, other)
+                let is_decided = self.has_address_of(connection, one, other)
                     || is_saved && !self.has_address_of(connection, other, one);
-                if !is_shown {
+                if !is_decided {
                     *found = Some(Obstacle::Mark);
                 }
             }
@@ -107,7 +107,7 @@ impl Resolver<'_> {
         found
     }
 
-    /// Whether the ways that differ are shown by a translated address: masquerading gives a connection that of the interface by which
+    /// Whether a translated address decides between the ways that differ: masquerading gives a connection that of the interface by which
     /// its first packet left.
     fn has_address_of(&self, connection: &Established, one: &Routed, other: &Routed) -> bool {
         let Established { original, reply, .. } = connection;

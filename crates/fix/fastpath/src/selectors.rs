@@ -9,7 +9,7 @@ pub struct Selectors {
     /// Marks, and which of their bits count.
     marks: BTreeSet<(u32, u32)>,
     rules_tos: BTreeSet<u8>,
-    /// Those of routes that are gone stay: they cost a lookup.
+    /// Those of routes that were removed stay: they cost a lookup.
     routes_tos: BTreeSet<u8>,
 }
 

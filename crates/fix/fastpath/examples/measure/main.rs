@@ -2,7 +2,7 @@
 //! [NUMBER]` as root.
 //!
 //! `ended`: how soon a connection is forwarded no more (tries: 1,000). `flows`: how many connections are installed in a second, and their
-//! memory (connections: 1,000,000). `limit`: what rate a limit lets through (bits a second: 100,000,000). `work`: CPU time of a packet beside
+//! memory (connections: 1,000,000). `limit`: what rate a limit lets through (bits a second: 100,000,000). `work`: CPU time of a packet compared with
 //! the kernel's (packets a round: 100,000).
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
 

@@ -129,7 +129,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells conntrack what was decided.
+    /// Writes to conntrack what was decided.
     pub(super) fn send_updates(&mut self) {
         if !self.updates.is_empty() {
             // A connection that has ended meanwhile is none of these errors; for the others the kernel's own timeouts hold.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Differences that are kept, with their frames.
-const SHOWN: usize = 12;
+const KEPT: usize = 12;
 
 /// Of one pair of routers.
 pub struct Outcome {
@@ -43,7 +43,7 @@ impl Outcome {
 
     /// Whether there are as many differences as are kept.
     pub fn is_full(&self) -> bool {
-        self.differences.len() >= SHOWN
+        self.differences.len() >= KEPT
     }
 
     /// Frames that left one router alone.
@@ -65,8 +65,8 @@ impl Outcome {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let shown = bytes.iter().take(160).map(|byte| format!("{byte:02x}"));
-    format!("{} ({} bytes)", shown.collect::<String>(), bytes.len())
+    let digits = bytes.iter().take(160).map(|byte| format!("{byte:02x}"));
+    format!("{} ({} bytes)", digits.collect::<String>(), bytes.len())
 }
 
 /// Of all of them.
