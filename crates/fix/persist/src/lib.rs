@@ -4,7 +4,7 @@
 //!
 //! * [`machine`](mod@machine) finds which program configures an interface at boot, and how that was seen ([`Machine`]).
 //! * [`plan::linux`], [`plan::other`] and [`steering::plan`] turn settings into files. They read nothing and write nothing, so
-//!   that what is shown before is what is written.
+//!   that what is printed before is what is written.
 //! * Every file has a line with [`MARKER`], the command that wrote it, and the one that removes it. A file without it is not
 //!   rxlane's and is never overwritten.
 //! * [`Store`] writes each file as a whole, after it has recorded all of them; so what a killed process left is removed, too.

@@ -116,8 +116,8 @@ pub fn plan(request: &Request<'_>, origin: &Origin) -> Result<Plan, Refusal> {
             if hidden.iter().any(|hidden| program.starts_with(hidden)) {
                 return Err(Refusal::Hidden((*program).to_owned()));
             }
-            let stays = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
-            if !program.as_os_str().as_encoded_bytes().iter().all(stays) {
+            let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(byte);
+            if !program.as_os_str().as_encoded_bytes().iter().all(is_allowed) {
                 return Err(Refusal::Path((*program).to_owned()));
             }
             let path = Path::new(UNITS).join(NAME);

@@ -182,7 +182,7 @@ fn found(path: &Path) -> Result<Found, Error> {
 pub struct Store(StateDir);
 
 impl Store {
-    /// Where they are: beside the files, since the state of what runs (`/run`) is lost at the next boot, and `/var` is in memory
+    /// Where they are: next to the files, since the state of what runs (`/run`) is lost at the next boot, and `/var` is in memory
     /// on OpenWrt.
     pub const DEFAULT: &str = "/etc/rxlane/persist";
 
