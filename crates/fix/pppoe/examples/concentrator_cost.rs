@@ -2,9 +2,9 @@
 //!
 //! Set-ups a second of one core, from PADI to IPCP and IPV6CP open, with hosts that answer at once: the time within the
 //! concentrator alone, a thousand set-ups at the same time. Memory of all there is for it (subscribers, pools, tables), as
-//! the allocator counts it and as the kernel does, the hosts of finished waves gone.
+//! the allocator counts it and as the kernel does, the hosts of finished waves removed.
 //!
-//! Arguments: numbers of sessions at which memory is told (1000 10000 60000).
+//! Arguments: numbers of sessions at which memory is printed (1000 10000 60000).
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
@@ -40,7 +40,7 @@ mod sys {
 
     struct Counting;
 
-    /// Bytes in use, as they were asked for.
+    /// Bytes in use, as they were requested.
     pub static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
     // SAFETY: every call is handed on to the system's allocator with its arguments.
@@ -83,7 +83,7 @@ fn main() -> Done<()> {
         let last = bench.last.as_secs_f64() * 1e6 / WAVE as f64;
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         println!(
-            "  {sessions:>6} sessions {:>7.1} MiB asked for, {:>7.1} MiB resident, last thousand {last:.1} us each",
+            "  {sessions:>6} sessions {:>7.1} MiB requested, {:>7.1} MiB resident, last thousand {last:.1} us each",
             mib(used),
             mib(resident)
         );
@@ -306,7 +306,7 @@ impl Bench {
         }
         println!("a minute with {} busy sessions", ids.len());
         println!(
-            "  {sent} frames sent, {steps} steps of {:.2} ms in all, {:.0} ns to tell of traffic",
+            "  {sent} frames sent, {steps} steps of {:.2} ms in all, {:.0} ns to report traffic",
             ticks.as_secs_f64() * 1e3,
             heard.as_secs_f64() * 1e9 / (6 * ids.len()) as f64
         );

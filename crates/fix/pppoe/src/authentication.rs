@@ -180,7 +180,9 @@ impl Peer {
         match (packet.code, response.expected) {
             (chap::SUCCESS, None) => self.accept(packet.data),
             (chap::SUCCESS, Some(expected)) => match ms_chap::parse_success(packet.data) {
-                Some((shown, message)) if bool::from(shown.ct_eq(&expected)) => self.accept(message),
+                Some((authenticator, message)) if bool::from(authenticator.ct_eq(&expected)) => {
+                    self.accept(message)
+                }
                 _ => Outcome::Over(Closed::Impostor),
             },
             (chap::FAILURE, None) => {
@@ -361,8 +363,8 @@ impl Authenticator {
         }
         let (protocol, code, answer) = match (self.method, &proof.authenticator_response) {
             (Some(Method::Pap), _) => (PppProtocol::PAP, pap::ACK, pap::answer(message)),
-            (Some(Method::MsChapV2), Some(shown)) => {
-                (PppProtocol::CHAP, chap::SUCCESS, ms_chap::success(shown, message))
+            (Some(Method::MsChapV2), Some(authenticator)) => {
+                (PppProtocol::CHAP, chap::SUCCESS, ms_chap::success(authenticator, message))
             }
             (Some(_), _) => (PppProtocol::CHAP, chap::SUCCESS, message.to_vec()),
             (None, _) => {

@@ -5,7 +5,7 @@
 //! * [`Client::start`] begins with discovery. What it finds becomes a session; what ends, by either end or by silence, is begun
 //!   anew after a wait that doubles with each failure in a row, drawn at random from the upper half of it, so that not all of a
 //!   street come back at once. A session that has stood for a while counts as success.
-//! * A failure that waiting hardly mends (a wrong password, a service that nobody has) waits longer, since operators lock
+//! * A failure that waiting hardly fixes (a wrong password, a service that nobody has) waits longer, since operators lock
 //!   accounts that are tried too often.
 //! * A session ends with a PADT, unless the concentrator has sent one; after it no PPP goes out (RFC 2516 section 5.5).
 //! * While the line is down nothing is sent for discovery. A session outlives a line that is down for a short time: its echoes
@@ -193,7 +193,7 @@ impl Client {
         self.attempt(&mut Step { now, random, actions });
     }
 
-    /// Ends the session in an orderly way: Terminate-Request, its answer, PADT, [`Action::Ended`]. Asked a second time, or
+    /// Ends the session in an orderly way: Terminate-Request, its answer, PADT, [`Action::Ended`]. Called a second time, or
     /// without a session, it ends at once.
     pub fn close(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
         let step = &mut Step { now, random, actions };

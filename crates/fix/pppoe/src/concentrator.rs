@@ -13,7 +13,7 @@
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in a minute ends.
 //! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
 //! * Who sends wrong passwords waits before the next one is looked at (module `login_throttle`).
-//! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back
+//! * A user's sessions are counted once they are authenticated. Every address and prefix that is given out comes back
 //!   with the end of its session, whatever ends it, and every end has a reason ([`Action::Ended`]).
 //! * Work for one session does not grow with the number of the others; those that wait cost none.
 //!
@@ -157,7 +157,7 @@ pub struct Counters {
     pub dhcpv6_answers: u64,
     /// Packets of IPv6 for this router that are neither a Router Solicitation nor a message of DHCPv6 that has an answer, or were too many.
     pub configuration_ignored: u64,
-    /// Ended sessions whose hosts had said nothing since their PADS when others wanted a place.
+    /// Ended sessions whose hosts had said nothing since their PADS when others needed a place.
     pub gave_way: u64,
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn has_option(kind: u8, data: &[u8]) -> bool {
     options(data).map_while(Result::ok).any(|option| option.kind == kind)
 }
 
-/// Appends an option. Data beyond 253 bytes, the most that the length can tell, is cut off; no option of this crate is as
+/// Appends an option. Data beyond 253 bytes, the most that the length can express, is cut off; no option of this crate is as
 /// long.
 pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
     let data = data.get(..data.len().min(253)).unwrap_or_default();

@@ -228,7 +228,7 @@ impl Server<'_> {
         let values = options.iter().filter(|(code, _)| *code == kind);
         let strange = values.filter_map(|(_, value)| value.get(place.clone()));
         for lease in strange.filter(|found| Some(*found) != own.as_deref()).take(MOST_STRANGE) {
-            // A host that only wishes for a length says the prefix ::.
+            // A host that only requests a length says the prefix ::.
             if kind == option::ADDRESS || lease.get(1..) != Some(&[0; 16]) {
                 put_lease(&mut inside, kind, lease, [Duration::ZERO; 2]);
             }

@@ -12,7 +12,7 @@ const IDENTIFIER: u8 = 1;
 /// Identifiers are 64 bits in host order; zero is none.
 #[derive(Clone, Debug)]
 pub(crate) struct Ipv6cp {
-    /// Asked for first; zero: one drawn at random.
+    /// Requested first; zero: one drawn at random.
     first: u64,
     requested: u64,
     /// What a concentrator suggests to a subscriber that has none or this end's; zero: one drawn at random.

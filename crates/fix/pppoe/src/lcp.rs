@@ -1,6 +1,6 @@
 //! The options of LCP (RFC 1661 section 6) as they are on PPPoE.
 //!
-//! Asked for: Maximum-Receive-Unit, always, since its default is 1500 and PPPoE has 1492 (RFC 2516 section 7); Magic-Number;
+//! Requested: Maximum-Receive-Unit, always, since its default is 1500 and PPPoE has 1492 (RFC 2516 section 7); Magic-Number;
 //! Authentication-Protocol by a concentrator. Everything else is rejected: Quality-Protocol, and what RFC 2516 section 7 does
 //! not want on PPPoE (ACCM, PFC, ACFC, FCS alternatives).
 
@@ -42,7 +42,7 @@ pub(crate) struct Lcp {
     /// Most bytes that this end receives.
     mru: u16,
     /// MRU that is requested; `None`: the peer does not want to hear of it.
-    asked_mru: Option<u16>,
+    requested_mru: Option<u16>,
     mru_naks: u8,
     /// This end's magic number; zero: the peer wants none.
     pub(crate) magic: u32,
@@ -63,7 +63,7 @@ impl Lcp {
         let mru = mru.max(LEAST_MRU);
         Lcp {
             mru,
-            asked_mru: Some(mru),
+            requested_mru: Some(mru),
             mru_naks: 0,
             magic: 0,
             demand: None,
@@ -165,7 +165,7 @@ impl Layer for Lcp {
     }
 
     fn request(&self, options: &mut Vec<u8>) {
-        if let Some(mru) = self.asked_mru {
+        if let Some(mru) = self.requested_mru {
             put_option(MRU, &mru.to_be_bytes(), options);
         }
         if let Some(method) = self.demand {
@@ -177,7 +177,7 @@ impl Layer for Lcp {
     }
 
     fn reset(&mut self, step: &mut Step<'_>) {
-        self.asked_mru = Some(self.mru);
+        self.requested_mru = Some(self.mru);
         self.magic = draw_magic(step);
         self.demand = match &step.config.role {
             Role::Host(_) => None,
@@ -222,9 +222,9 @@ impl Layer for Lcp {
                 let mru = option.data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 self.mru_naks = self.mru_naks.saturating_add(1);
                 if (LEAST_MRU..=self.mru).contains(&mru) {
-                    self.asked_mru = Some(mru);
+                    self.requested_mru = Some(mru);
                 } else if self.mru_naks > 1 {
-                    self.asked_mru = None;
+                    self.requested_mru = None;
                 }
                 Ok(())
             }
@@ -241,7 +241,7 @@ impl Layer for Lcp {
 
     fn rejected(&mut self, kind: u8) -> Result<(), Failure> {
         match kind {
-            MRU => self.asked_mru = None,
+            MRU => self.requested_mru = None,
             MAGIC => self.magic = 0,
             _ => return Err(Failure::MethodRefused),
         }

@@ -9,7 +9,7 @@
 //! * No input panics, loops without end, or makes a machine keep more than the bound that its documentation states.
 //! * What a peer said and people or scripts will see goes through [`format::Quotable`] first.
 //!
-//! Nothing of it is a hot path: bytes are allocated where that is simplest. IP packets of a session never come here, but for Router
+//! Nothing of it runs for every packet: bytes are allocated where that is simplest. IP packets of a session never come here, but for Router
 //! Solicitations and DHCPv6; who has
 //! the sockets leaves them to the data path of the link.
 //!

@@ -183,10 +183,10 @@ mod tests {
         for user in [&b"User"[..], b"DOMAIN\\User"] {
             assert_eq!(nt_response(&AUTHENTICATOR, &PEER, user, b"clientPass"), response);
         }
-        let shown = authenticator_response(&AUTHENTICATOR, &PEER, b"User", b"clientPass");
-        let data = success(&shown, b"hello");
+        let response = authenticator_response(&AUTHENTICATOR, &PEER, b"User", b"clientPass");
+        let data = success(&response, b"hello");
         assert_eq!(data, b"S=407A5589115FD0D6209F510FE9C04566932CDA56 M=hello");
-        assert_eq!(parse_success(&data), Some((shown, &b"hello"[..])));
+        assert_eq!(parse_success(&data), Some((response, &b"hello"[..])));
     }
 
     /// RFC 2759 section 9.3: DES keys without and with parity, which is not looked at.

@@ -6,7 +6,7 @@ pub(crate) const REQUEST: u8 = 1;
 pub(crate) const ACK: u8 = 2;
 pub(crate) const NAK: u8 = 3;
 
-/// Data of an Authenticate-Request. Names and passwords beyond 255 bytes, which the packet cannot tell, are cut.
+/// Data of an Authenticate-Request. Names and passwords beyond 255 bytes, which the packet cannot express, are cut.
 pub fn request(user: &[u8], password: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(2 + user.len() + password.len());
     for field in [user, password] {

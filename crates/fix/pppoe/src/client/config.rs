@@ -21,7 +21,7 @@ pub struct Reconnect {
     pub first: Duration,
     /// The longest wait of all.
     pub longest: Duration,
-    /// The longest wait, at least, after a failure that waiting hardly mends.
+    /// The longest wait, at least, after a failure that waiting hardly fixes.
     pub lasting: Duration,
     /// A session that has stood for so long counts as success.
     pub stable: Duration,

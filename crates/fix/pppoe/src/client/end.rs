@@ -1,4 +1,4 @@
-//! Why an attempt or a session is over, and what else is worth telling a person while a client runs.
+//! Why an attempt or a session is over, and what else is worth reporting to a person while a client runs.
 
 use crate::discovery::host::{Failure, Terminated};
 use crate::discovery::offer::Offer;
@@ -72,7 +72,7 @@ fn reason(terminated: &Terminated) -> String {
     }
 }
 
-/// Something worth telling. `Display` is a whole sentence, with what peers said escaped.
+/// Something worth reporting. `Display` is a whole sentence, with what peers said escaped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
     #[error(

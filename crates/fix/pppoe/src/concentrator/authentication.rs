@@ -116,7 +116,7 @@ impl Concentrator {
                 self.counters.refused += 1;
                 let message = refusal.for_host().into();
                 if let Some(entry) = self.table.get_mut(slot) {
-                    // The session has only to tell the host; then it ends for this.
+                    // The session has only to inform the host; then it ends for this.
                     entry.closing = Some(Ended::Refused(refusal.clone()));
                     let (place, station, user) =
                         (entry.identity.place, entry.identity.station, claim.user().to_vec());

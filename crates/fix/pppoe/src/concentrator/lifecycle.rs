@@ -328,7 +328,7 @@ impl Installed {
     }
 }
 
-/// A PADT to a station, with what it is told.
+/// A PADT to a station, with its message.
 pub(super) fn terminate(place: Place, station: MacAddress, number: u16, text: Option<&str>) -> Action {
     Action::Send { place, destination: station, stage: Stage::Discovery, payload: padt(number, text) }
 }

@@ -1,4 +1,4 @@
-//! Networks: what is routed to a subscriber beside the address, and prefixes of links.
+//! Networks: what is routed to a subscriber besides the address, and prefixes of links.
 
 use crate::Invalid;
 use std::fmt;
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_read_and_shown() {
+    fn networks_are_read_and_printed() {
         for text in ["192.0.2.0/28", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "::/0", "2001:db8::1/128"] {
             assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_with_addresses_of_no_host_are_told() {
+    fn networks_with_addresses_of_no_host_are_reported() {
         for (network, expected) in [
             ("0.0.0.0/0", "0.0.0.0/8 (this network)"),
             ("127.0.0.1/32", "127.0.0.0/8 (loopback)"),

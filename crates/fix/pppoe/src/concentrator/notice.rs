@@ -1,4 +1,4 @@
-//! What is worth telling the operator.
+//! What is worth reporting to the operator.
 
 use super::authentication::Refusal;
 use super::sessions::{Full, Identity};
@@ -10,7 +10,7 @@ use format::Quotable;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Quotable`].
+/// Something worth reporting. `Display` is a whole sentence, in which what strangers said went through [`Quotable`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {

@@ -1,6 +1,6 @@
 //! Session numbers (SESSION_ID of RFC 2516 section 5.4): drawn at random, and not given again soon.
 //!
-//! Whoever wants to end or to disturb a session of others has to guess its number beside its MAC address. And a frame of a
+//! Whoever wants to end or to disturb a session of others has to guess its number along with its MAC address. And a frame of a
 //! session that is over, late or sent again, must not reach another one that has its number.
 
 use crate::discovery::is_session;

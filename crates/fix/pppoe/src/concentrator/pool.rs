@@ -38,7 +38,7 @@ impl Range {
         Network::of(self.first.into(), (first ^ last).leading_zeros() as u8)
     }
 
-    /// What [`Range::enclosing`] has beside these addresses, lowest first.
+    /// What [`Range::enclosing`] has besides these addresses, lowest first.
     pub fn remainder(&self) -> impl Iterator<Item = Ipv4Addr> {
         let (first, last) = (self.first.to_bits(), self.last.to_bits());
         let host_bits = u32::MAX.checked_shr((first ^ last).leading_zeros()).unwrap_or(0);
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_network_around_a_range_has_a_few_more() {
-        for (range, network, beside) in [
+        for (range, network, remainder) in [
             ("10.0.0.2-10.0.0.254", "10.0.0.0/24", "10.0.0.0 10.0.0.1 10.0.0.255"),
             ("10.0.0.0-10.0.0.255", "10.0.0.0/24", ""),
             ("192.0.2.7", "192.0.2.7/32", ""),
@@ -484,7 +484,7 @@ mod tests {
             let range: Range = range.parse().unwrap();
             assert_eq!(range.enclosing().unwrap().to_string(), network);
             let all: Vec<_> = range.remainder().map(|address| address.to_string()).collect();
-            assert!(all.len() == 254 || all.join(" ") == beside, "{all:?}");
+            assert!(all.len() == 254 || all.join(" ") == remainder, "{all:?}");
         }
     }
 

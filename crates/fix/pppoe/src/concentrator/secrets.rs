@@ -1,6 +1,6 @@
 //! The subscribers: who may connect, by which password, and what they get.
 //!
-//! Two forms are read, told apart by their content.
+//! Two forms are read, distinguished by their content.
 //!
 //! # The TOML form
 //!
@@ -65,7 +65,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use wire::{VlanPattern, Vlans};
 
-/// A password, which is not shown.
+/// A password, which is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Box<[u8]>);
 

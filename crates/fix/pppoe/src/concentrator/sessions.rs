@@ -141,12 +141,12 @@ impl Identity {
     }
 }
 
-/// How long no packet has gone through a session.
+/// How long no packet has passed a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Idle {
     /// How long that may be.
     most: Duration,
-    /// What had gone through it when it was last looked at.
+    /// What had passed it when it was last looked at.
     packets: u64,
     since: Time,
     /// When it is looked at next.
@@ -154,7 +154,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Takes what has gone through it; whether it is over. It is looked at ten times, so that it ends a tenth too late at most.
+    /// Takes what has passed it; whether it is over. It is looked at ten times, so that it ends a tenth too late at most.
     pub(super) fn has_passed(&mut self, now: Time, packets: u64) -> bool {
         if packets != self.packets {
             (self.packets, self.since) = (packets, now);
@@ -238,7 +238,7 @@ impl Entry {
         self.ends = granted.map(|time| opened + time.saturating_sub(self.earlier));
     }
 
-    /// Ends it when no packet has gone through it for as long as was granted.
+    /// Ends it when no packet has passed it for as long as was granted.
     pub(super) fn watch(&mut self, now: Time) {
         let granted = self.granted.as_ref().and_then(|granted| granted.idle).filter(|idle| !idle.is_zero());
         self.idle = granted.map(|most| Idle { most, packets: 0, since: now, look: now });

@@ -6,8 +6,8 @@
 //! that they are there when a process is killed.
 //!
 //! The data path of the earlier process may go on until the next one has everything: what it has counted at its end
-//! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]). Where the next one is
-//! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
+//! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]). Where the next one
+//! ends before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
 use super::accounting::{Ended, Event, Record, Traffic};
 use super::advertisement::Advertisements;

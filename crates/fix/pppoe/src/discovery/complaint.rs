@@ -5,7 +5,7 @@ use format::Quotable;
 use std::fmt;
 use wire::pppoe::TagType;
 
-/// Bytes kept of a text: as many as are ever shown.
+/// Bytes kept of a text: as many as are ever printed.
 const LONGEST: usize = 4 * Quotable::MOST;
 
 /// Which tag.
@@ -42,7 +42,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub kind: Kind,
-    /// What it says, which a peer chose: at most 800 bytes, to be shown through [`Quotable`].
+    /// What it says, which a peer chose: at most 800 bytes, to be printed through [`Quotable`].
     pub text: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Complaint {
     pub(crate) fn advice(&self) -> &'static str {
         match self.kind {
             Kind::ServiceName => {
-                "; it does not serve the service that was asked for: leave the service name out, or ask for one that \
+                "; it does not serve the service that was requested: leave the service name out, or ask for one that \
                  `rxlane pppoe discover` lists"
             }
             Kind::AcSystem => {

@@ -51,7 +51,7 @@ impl Config {
         }
     }
 
-    /// Sees that an offer has room for all names, beside a Host-Uniq of 64 bytes and a Relay-Session-Id of 12.
+    /// Sees that an offer has room for all names, besides a Host-Uniq of 64 bytes and a Relay-Session-Id of 12.
     ///
     /// # Errors
     ///

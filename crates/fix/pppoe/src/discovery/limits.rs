@@ -4,9 +4,9 @@
 //!
 //! * A packet passes when its host, its VLAN and its port have a token each, and takes none where one of them has none: who is
 //!   refused takes nothing from those it shares a VLAN or a port with, and a flood in one VLAN takes nothing from the others.
-//! * The tables have a fixed size. Hosts and VLANs are dealt to their buckets by a keyed hash; two may share one, and nobody
+//! * The tables have a fixed size. Hosts and VLANs are distributed to their buckets by a keyed hash; two may share one, and nobody
 //!   outside knows which. A flood from invented addresses fills buckets, and no more memory than all of them take.
-//! * Buckets that nobody was dealt to take none: a table is made page by page, as packets come.
+//! * Buckets without members take none: a table is made page by page, as packets come.
 
 use super::concentrator::Reason;
 use super::place::Place;

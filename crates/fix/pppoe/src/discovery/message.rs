@@ -104,7 +104,7 @@ impl<'a> Message<'a> {
 /// of TR-101 section 3.9.2 allow 63 bytes; more is nobody's identification.
 const LONGEST_ID: usize = 63;
 
-/// Line identification of an access node, each at most 63 bytes; empty where it is not known. Shown, it is escaped.
+/// Line identification of an access node, each at most 63 bytes; empty where it is not known. Printed, it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
     /// Agent circuit id: access node, slot, port, VLAN.

@@ -32,12 +32,12 @@ mod tests {
     use wire::vlan::{Tag, Tci};
 
     #[test]
-    fn a_place_is_named_by_what_tells_it_from_others() {
+    fn a_place_is_named_by_what_distinguishes_it() {
         let tagged = Vlans::of([Tag { tpid: EtherType(0x8100), tci: Tci(35) }]).expect("one");
-        for (port, vlans, shown) in
+        for (port, vlans, text) in
             [(0, Vlans::NONE, "untagged"), (0, tagged, "q:35"), (2, Vlans::NONE, "at port 2 untagged")]
         {
-            assert_eq!(Place { port, vlans }.to_string(), shown);
+            assert_eq!(Place { port, vlans }.to_string(), text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A negotiation beside the RFC's table.
+//! A negotiation compared with the RFC's table.
 
 use super::*;
 use crate::automaton::tests::{STATES, TABLE};
@@ -145,7 +145,7 @@ fn happen(
     (row, signal)
 }
 
-/// A negotiation, told by packets and time, does what the RFC's table says to the events that they are.
+/// A negotiation, driven by packets and time, does what the RFC's table says to the events that they are.
 #[test]
 fn packets_and_time_move_it_as_the_table_says() {
     let config = config();

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 pub struct Claim {
     pub(crate) user: Vec<u8>,
     pub(crate) evidence: Evidence,
-    /// Tells one claim of a session from another, so that a verdict that comes late does not answer a newer one.
+    /// Distinguishes the claims of a session, so that a verdict that comes late does not answer a newer one.
     pub(crate) serial: u32,
 }
 

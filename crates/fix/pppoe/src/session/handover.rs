@@ -1,7 +1,7 @@
 //! An open session of a concentrator, handed to another process.
 //!
 //! What PPP needs to go on: both magic numbers and MRUs, without which echoes and long packets come to nothing, and the
-//! identifiers, so that no answer to the old process is taken for one to the new. Who the subscriber is has been shown; what
+//! identifiers, so that no answer to the old process is taken for one to the new. The subscriber is authenticated already; what
 //! was granted is the caller's to keep. A session that is not open is not handed over: its host begins again.
 
 use super::machine::Machine;

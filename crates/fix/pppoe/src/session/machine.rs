@@ -324,7 +324,7 @@ impl Machine {
         self.enter(Phase::Auth, step);
     }
 
-    /// LCP is not open any more: everything above it is as if it had never been, and who the peer is has to be shown anew.
+    /// LCP is not open any more: everything above it is as if it had never been, and who the peer is has to be proved anew.
     fn lcp_down(&mut self, step: &mut Step<'_>) {
         self.networks_down(step);
         self.authentication = None;
@@ -414,7 +414,7 @@ impl Machine {
         self.until = None;
         self.enter(Phase::Closed, step);
         let signal = self.lcp_negotiation.event(&mut self.lcp, Event::Close, step);
-        // Not started, or nobody to tell it to.
+        // Not started, or nobody to report it to.
         if signal == Some(Signal::Finished) || !self.lcp_negotiation.state().has_timer() {
             self.finish(step);
         }

@@ -1,4 +1,4 @@
-//! What is worth telling a person while a session runs.
+//! What is worth reporting to a person while a session runs.
 
 use crate::control::ControlError;
 use crate::session::{Demanded, Family, NetworkFailure};
@@ -6,7 +6,7 @@ use format::Quotable;
 use std::net::Ipv4Addr;
 use wire::ppp::PppProtocol;
 
-/// Something worth telling. `Display` is a whole sentence; what the peer said goes through [`Quotable`]. A session makes each
+/// Something worth reporting. `Display` is a whole sentence; what the peer said goes through [`Quotable`]. A session makes each
 /// kind of notice once, so that no peer fills a log with them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {

@@ -1,7 +1,7 @@
-//! What a concentrator's refusal is about, as far as its words tell, and what to do about it.
+//! What a concentrator's refusal is about, as far as its words say, and what to do about it.
 //!
 //! PAP and CHAP have one answer for a wrong password, a full pool and an unpaid bill (RFC 1334 section 2.2.2, RFC 1994 section
-//! 4.2), and the words beside it are anybody's. MS-CHAPv2 has codes (RFC 2759 section 6), of which most concentrators send 691
+//! 4.2), and the words next to it are anybody's. MS-CHAPv2 has codes (RFC 2759 section 6), of which most concentrators send 691
 //! for everything.
 
 use crate::ms_chap::Failure;

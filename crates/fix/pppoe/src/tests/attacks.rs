@@ -48,7 +48,7 @@ fn options_that_do_not_fit_are_dropped_and_named() {
     }
 }
 
-/// Attack 5: compressed protocol field. It is dropped, and no option that would allow it is agreed to or asked for.
+/// Attack 5: compressed protocol field. It is dropped, and no option that would allow it is agreed to or requested.
 #[test]
 fn compressed_protocol_fields_are_dropped() {
     let mut line = Line::up(&[Method::Pap]);
@@ -228,7 +228,7 @@ fn endless_refusals_end() {
             end.receive(&packet(LCP, 1, identifier, options));
         }
         let sent = sent_of(&mut end, LCP);
-        let count = |wanted: u8| sent.iter().filter(|(code, ..)| *code == wanted).count();
+        let count = |expected: u8| sent.iter().filter(|(code, ..)| *code == expected).count();
         assert!(count(3) <= 5 && count(4) <= 6, "{sent:?}");
         assert_eq!(end.phase(), Phase::Closed);
         end.pass(Duration::from_secs(100));
@@ -386,7 +386,7 @@ fn repeated_authentication_changes_nothing() {
             line.ends[1].receive(&response);
             assert_eq!(line.ends[1].sent(), std::slice::from_ref(&success));
         }
-        // A forged response under the same identifier is told no more than the right one was.
+        // A forged response under the same identifier gets no other answer than the right one did.
         let mut forged = response.clone();
         forged[10] ^= 1;
         line.ends[1].receive(&forged);
@@ -407,7 +407,7 @@ fn repeated_authentication_changes_nothing() {
 fn an_impostor_is_found_out() {
     for success in [&b"S=0000000000000000000000000000000000000000 M=ok"[..], b"M=ok", b""] {
         let mut end = after_lcp(of_host(host(&[Method::MsChapV2])), b"\x03\x05\xc2\x23\x81");
-        // Success without having asked.
+        // Success without a request.
         end.receive(&packet(CHAP, chap::SUCCESS, 1, success));
         assert_eq!(end.phase(), Phase::Auth);
         end.receive(&packet(CHAP, chap::CHALLENGE, 1, &chap::value(&[9; 16], b"ac")));

@@ -148,7 +148,7 @@ fn a_bad_segment_comes_up_and_leaks_nothing() {
 }
 
 #[test]
-fn of_two_concentrators_one_is_taken_and_told() {
+fn of_two_concentrators_one_is_taken_and_reported() {
     for pin in [None, Some(Pin::Mac(OWN))] {
         let mut world = connecting(5, "wonder", |config| config.discovery.pin.clone_from(&pin));
         let padi = world.hosts[0].sent[0].1.payload.clone();
@@ -336,7 +336,7 @@ fn a_line_that_is_unplugged_comes_back() {
 }
 
 #[test]
-fn it_gives_up_where_it_is_told_to() {
+fn it_gives_up_where_it_is_configured_to() {
     let mut world = world(18, "wonder", |config| config.reconnect.most = Some(2));
     world.wires.loss = 1000;
     world.connect(0);

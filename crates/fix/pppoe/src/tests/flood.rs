@@ -235,7 +235,7 @@ fn frames_from_elsewhere_do_not_reach_a_session() {
     assert_eq!(world.ask(place(1, 1), mac(1), &terminate).len(), 0);
     assert_eq!(world.ask(place(1, 1), own, &Sent { destination: mac(5), ..terminate.clone() }).len(), 0);
     assert_eq!(world.concentrator.counters().other_station, 1);
-    // There is no such session elsewhere, and who sends such frames is told so at a rate of its own.
+    // There is no such session elsewhere, and who sends such frames is informed at a rate of its own.
     let answers = (0..100).map(|_| world.ask(place(1, 2), own, &terminate).len()).sum::<usize>();
     assert!((1..=5).contains(&answers), "{answers}");
     assert_eq!(world.concentrator.counters().unknown_session, 100);
@@ -276,7 +276,7 @@ fn lcp_started_anew_keeps_the_lease() {
     let (mut world, alice) = alice(Method::Pap);
     let free = world.concentrator.free_addresses();
     world.ask_as(alice, LCP_REQUEST);
-    assert!(world.installed.is_empty(), "nothing flows until it is shown again who this is");
+    assert!(world.installed.is_empty(), "nothing flows until this one is authenticated again");
     assert_eq!(world.concentrator.sessions(world.now).next().unwrap().phase, Phase::Lcp);
     assert_eq!((world.concentrator.half_open(), world.concentrator.free_addresses()), (1, free));
     world.run(seconds(100));
@@ -329,8 +329,8 @@ fn guessing_passwords_takes_time() {
     assert!((60..75).contains(&counters.refused), "{counters:?}");
     assert!(counters.held_off > 200, "{counters:?}");
     let ends = world.hosts[thief].ends();
-    let told = ends.iter().filter(|end| end.to_string().contains("too many wrong passwords")).count();
-    assert!(told as u64 >= counters.held_off - 1, "{:?}", ends.last());
+    let refused = ends.iter().filter(|end| end.to_string().contains("too many wrong passwords")).count();
+    assert!(refused as u64 >= counters.held_off - 1, "{:?}", ends.last());
     let bob = world.join(Host::new(2, place(1, 1), "bob", "b", &[Method::Pap]));
     let alice = world.join(Host::new(3, place(1, 2), "alice", "wonder", &[Method::Pap]));
     let repents = world.add(Host::new(1, place(1, 3), "alice", "wonder", &[Method::Pap]));

@@ -236,7 +236,7 @@ pub fn answers(end: &mut End) -> Vec<Answer> {
 }
 
 /// Sends a packet, and gives all that it was answered by.
-pub fn tell(end: &mut End, protocol: u16, code: u8, identifier: u8, data: &[u8]) -> Vec<Answer> {
+pub fn exchange(end: &mut End, protocol: u16, code: u8, identifier: u8, data: &[u8]) -> Vec<Answer> {
     end.receive(&packet(protocol, code, identifier, data));
     answers(end)
 }

@@ -55,7 +55,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     world.traffic.insert(identity.id, traffic);
     world.run(seconds(130));
     world.close(alice);
-    // RFC 1661 section 4.1: who was asked to end waits for a restart period.
+    // RFC 1661 section 4.1: who has to end waits for a restart period.
     world.run(seconds(4));
     let events: Vec<_> = world.records.iter().map(|record| (record.event.clone(), record.traffic)).collect();
     let closed = Closed::PeerEnded { message: Vec::new(), phase: Phase::Open };
@@ -74,7 +74,7 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(world.hosts[alice].ipv4().unwrap().local, Ipv4Addr::new(10, 0, 0, 2));
 }
 
-/// What the port has no room for behind the tags of the line is neither sent nor asked for.
+/// What the port has no room for behind the tags of the line is neither sent nor requested.
 #[test]
 fn packets_are_no_longer_than_the_line_has_room_for() {
     let mut world = World::new(config(), secrets(USERS), 1);
@@ -88,7 +88,7 @@ fn packets_are_no_longer_than_the_line_has_room_for() {
     let bob = world.join(host(1, "bob", "builder"));
     world.run(seconds(2));
     assert!(world.hosts[alice].is_up() && !world.hosts[bob].is_up());
-    assert!(world.hosts[bob].was_told("no room for packets"));
+    assert!(world.hosts[bob].ended_with("no room for packets"));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     assert_eq!((world.hosts[1].ipv4(), world.hosts[1].ipv6().is_some()), (None, true));
     assert!(!world.hosts[2].is_up() && !world.hosts[3].is_up());
     for host in [2, 3] {
-        assert!(world.hosts[host].was_told("unknown user or wrong password"));
+        assert!(world.hosts[host].ended_with("unknown user or wrong password"));
     }
     let notices = world.notices.join("\n");
     for words in
@@ -136,7 +136,7 @@ fn the_same_user_again_takes_over_or_is_refused() {
         if replaced {
             assert!(matches!(world.ends[0].cause, Ended::TakenOver { by, .. } if by == world.hosts[new].mac));
         } else {
-            assert!(world.hosts[new].was_told("as many sessions as allowed"));
+            assert!(world.hosts[new].ended_with("as many sessions as allowed"));
         }
         // A wrong password takes nothing over.
         world.join(host(9, "alice", "guess"));
@@ -184,17 +184,17 @@ fn an_operator_disconnects_by_name_address_and_id() {
 }
 
 #[test]
-fn draining_takes_no_more_and_shutting_down_tells_everybody() {
+fn draining_takes_no_more_and_shutting_down_informs_everybody() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder")]);
     // One has its offer already.
-    let asked = world.join(host(4, "eve", "e"));
+    let early = world.join(host(4, "eve", "e"));
     world.run(Duration::from_millis(5));
     world.concentrator.set_draining(true);
     let late = world.join(host(5, "dave", "d"));
     world.run(seconds(120));
     assert_eq!((world.up(), world.concentrator.len()), (2, 2));
     assert!(!world.hosts[late].ends().is_empty());
-    assert!(world.hosts[asked].was_told("takes no more sessions"));
+    assert!(world.hosts[early].ended_with("takes no more sessions"));
     let ignored = &world.concentrator.discovery_counters().ignored;
     assert!(ignored.keys().eq([&Reason::Draining]), "{ignored:?}");
     world.concentrator.set_draining(false);
@@ -213,13 +213,13 @@ fn draining_takes_no_more_and_shutting_down_tells_everybody() {
 }
 
 #[test]
-fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
+fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_reported() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("eve", "e")]);
     let [alice, bob, dave, eve] = ["alice", "bob", "dave", "eve"].map(|user| {
         let installed = world.installed_of(user);
         (installed.identity.id, installed.ipv4.unwrap().1)
     });
-    // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
+    // Alice is removed, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
     let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
     let reloaded = world.act(|machine, step| machine.reload(step, secrets(&new)));
     let mut expected = vec![(alice.0, Why::Removed), (bob.0, Why::Password), (dave.0, Why::Address)];
@@ -229,7 +229,7 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     // Zoe has to wait for her address, and Dave's next one is another.
     let zoe = world.join(host(6, "zoe", "z"));
     world.run(seconds(2));
-    assert!(world.hosts[zoe].was_told("in use by another session"));
+    assert!(world.hosts[zoe].ended_with("in use by another session"));
     for (id, _) in reloaded.disagreeing {
         let filter = Filter { id: Some(id), ..Filter::default() };
         world.act(|concentrator, step| concentrator.disconnect(step, &filter));
@@ -341,7 +341,7 @@ fn a_line_has_as_many_sessions_as_it_may() {
 }
 
 #[test]
-fn strays_of_the_data_path_are_told_at_a_rate() {
+fn strays_of_the_data_path_are_answered_at_a_rate() {
     let mut world = world(&[("alice", "wonder")]);
     let number = world.hosts[0].number().unwrap();
     let (at, mac) = (world.hosts[0].place, world.hosts[0].mac);
@@ -359,7 +359,7 @@ fn strays_of_the_data_path_are_told_at_a_rate() {
 }
 
 #[test]
-fn a_configuration_that_contradicts_itself_is_told() {
+fn a_configuration_that_contradicts_itself_is_reported() {
     type Change = fn(&mut Config);
     let cases: [(&str, Change); 5] = [
         ("no own address (--local)", |config| config.local = None),
@@ -446,7 +446,7 @@ fn vlans_have_what_their_table_says() {
     };
     let all = |world: &World| ["a", "b", "c", "d", "e"].map(|user| has(world, user));
     assert_eq!(all(&world), [Some((1, 50, 5)), None, None, Some((0, 1, 1)), Some((2, 50, 3))]);
-    assert!(world.hosts[1].was_told("this VLAN is full: it has 1 session"));
+    assert!(world.hosts[1].ended_with("this VLAN is full: it has 1 session"));
     assert!(world.concentrator.discovery_counters().ignored[&Reason::Blocked] > 0);
 
     let reloaded = world.act(|machine, step| {

@@ -1,8 +1,8 @@
-//! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
+//! What real peers send, and what they get: requests and habits of pppd and of concentrators in the field.
 
 use super::line::{
     ALL, Answer, CHAP, DNS, End, IPCP, IPV6CP, LCP, Line, OWN, PAP, SECRET, SUBSCRIBER, after_lcp, answers,
-    concentrator, demand, grant, host, of_host, packet, request, started, tell, verdict,
+    concentrator, demand, exchange, grant, host, of_host, packet, request, started, verdict,
 };
 use crate::pap;
 use crate::session::{Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
@@ -22,16 +22,16 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x81");
     // ACCM, PFC and ACFC, as on a serial line.
     let serial = b"\x01\x04\x05\xd4\x02\x06\0\0\0\0\x05\x06\x01\x02\x03\x04\x07\x02\x08\x02";
-    let said = tell(&mut end, LCP, 1, 1, serial);
+    let said = exchange(&mut end, LCP, 1, 1, serial);
     assert_eq!(said, [(LCP, 4, 1, b"\x02\x06\0\0\0\0\x07\x02\x08\x02".to_vec())]);
-    tell(&mut end, LCP, 1, 2, b"\x01\x04\x05\xd4\x05\x06\x01\x02\x03\x04");
-    // EAP is wanted, which nobody speaks here: the next method is tried; then one that both speak.
-    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x03\x04\xc2\x27"), LCP);
+    exchange(&mut end, LCP, 1, 2, b"\x01\x04\x05\xd4\x05\x06\x01\x02\x03\x04");
+    // EAP is requested, which nobody speaks here: the next method is tried; then one that both speak.
+    let (identifier, options) = request(&exchange(&mut end, LCP, 3, identifier, b"\x03\x04\xc2\x27"), LCP);
     assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x05");
-    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x03\x04\xc0\x23"), LCP);
+    let (identifier, options) = request(&exchange(&mut end, LCP, 3, identifier, b"\x03\x04\xc0\x23"), LCP);
     assert_eq!(options[4..8], *b"\x03\x04\xc0\x23");
-    tell(&mut end, LCP, 2, identifier, &options);
-    tell(&mut end, PAP, 1, 7, &pap::request(b"user@isp", SECRET));
+    exchange(&mut end, LCP, 2, identifier, &options);
+    exchange(&mut end, PAP, 1, 7, &pap::request(b"user@isp", SECRET));
     let claim = end.claims().pop().expect("a claim");
     assert_eq!((claim.user(), claim.method()), (&b"user@isp"[..], Some(Method::Pap)));
     assert!(claim.proof(b"other").is_none());
@@ -41,23 +41,23 @@ fn a_pppd_client_that_wants_another_method_and_its_own_options() {
     assert_eq!(requests, [(PAP, 2), (IPCP, 1), (IPV6CP, 1)]);
     // pppd asks for its own address, Microsoft's name servers too, and no address at all.
     let nak = |said: Vec<Answer>| said.into_iter().map(|said| (said.1, said.3)).collect::<Vec<_>>();
-    let said = tell(&mut end, IPCP, 1, 1, b"\x03\x06\xc0\xa8\x00\x02\x82\x06\0\0\0\0");
+    let said = exchange(&mut end, IPCP, 1, 1, b"\x03\x06\xc0\xa8\x00\x02\x82\x06\0\0\0\0");
     assert_eq!(nak(said), [(4, b"\x82\x06\0\0\0\0".to_vec())]);
-    let said = tell(&mut end, IPCP, 1, 2, b"\x03\x06\xc0\xa8\x00\x02\x81\x06\0\0\0\0");
+    let said = exchange(&mut end, IPCP, 1, 2, b"\x03\x06\xc0\xa8\x00\x02\x81\x06\0\0\0\0");
     assert_eq!(nak(said), [(3, b"\x03\x06\xc6\x33\x64\x07\x81\x06\xc0\x00\x02\x35".to_vec())]);
-    let said = tell(&mut end, IPCP, 1, 3, b"\x83\x06\0\0\0\0");
+    let said = exchange(&mut end, IPCP, 1, 3, b"\x83\x06\0\0\0\0");
     assert_eq!(nak(said), [(4, b"\x83\x06\0\0\0\0".to_vec())], "only one name server was granted");
-    let said = tell(&mut end, IPCP, 1, 4, b"");
+    let said = exchange(&mut end, IPCP, 1, 4, b"");
     assert_eq!(nak(said), [(3, b"\x03\x06\xc6\x33\x64\x07".to_vec())]);
     // The old IP-Addresses option.
-    let said = tell(&mut end, IPCP, 1, 5, b"\x01\x0a\x0a\0\0\x01\x0a\0\0\x02");
+    let said = exchange(&mut end, IPCP, 1, 5, b"\x01\x0a\x0a\0\0\x01\x0a\0\0\x02");
     assert_eq!(nak(said)[0].0, 4);
     // An interface identifier of its own choice, but not zero, not this end's, and not none.
     for bad in [&b"\x01\x0a\0\0\0\0\0\0\0\0"[..], b"\x01\x0a\0\0\0\0\0\0\0\x01", b"", b"\x01\x04\0\0"] {
-        let said = tell(&mut end, IPV6CP, 1, 1, bad);
+        let said = exchange(&mut end, IPV6CP, 1, 1, bad);
         assert_eq!(nak(said), [(3, b"\x01\x0a\0\0\0\0\0\0\0\x02".to_vec())]);
     }
-    let said = tell(&mut end, IPV6CP, 1, 1, b"\x01\x0a\x02\x11\x22\x33\x44\x55\x66\x77\x02\x04\x00\x4f");
+    let said = exchange(&mut end, IPV6CP, 1, 1, b"\x01\x0a\x02\x11\x22\x33\x44\x55\x66\x77\x02\x04\x00\x4f");
     assert_eq!(nak(said)[0].0, 4, "compression of IPv6 headers");
 }
 
@@ -73,20 +73,20 @@ fn magic_numbers_that_are_missing_and_options_without_use() {
     for (demanded, magic, is_rejected) in cases {
         let (mut end, mut identifier, mut options) = started(of_host(host(&[])));
         let mut own = options[6..].to_vec();
-        let said = tell(&mut end, LCP, 1, 1, &[USELESS, demanded].concat());
+        let said = exchange(&mut end, LCP, 1, 1, &[USELESS, demanded].concat());
         assert_eq!(said, [(LCP, 4, 1, USELESS.to_vec())], "these and nothing else");
         if is_rejected {
-            (identifier, options) = request(&tell(&mut end, LCP, 4, identifier, &options[4..]), LCP);
+            (identifier, options) = request(&exchange(&mut end, LCP, 4, identifier, &options[4..]), LCP);
             own = vec![0; 4];
         }
         // Zero is none (RFC 1661 section 6.4), and another is proposed.
-        let said = tell(&mut end, LCP, 1, 2, b"\x05\x06\0\0\0\0");
+        let said = exchange(&mut end, LCP, 1, 2, b"\x05\x06\0\0\0\0");
         assert!(said[0].1 == 3 && said[0].3[2..] != [0; 4], "{said:?}");
-        tell(&mut end, LCP, 2, identifier, &options);
-        let said = tell(&mut end, LCP, 1, 3, demanded);
+        exchange(&mut end, LCP, 2, identifier, &options);
+        let said = exchange(&mut end, LCP, 1, 3, demanded);
         assert_eq!((said[0].1, &said[0].3[..]), (2, demanded));
         for data in [&b"data behind the magic number"[..], &[0x5a; 1000]] {
-            let echo = tell(&mut end, LCP, 9, 7, &[&magic[..], data].concat());
+            let echo = exchange(&mut end, LCP, 9, 7, &[&magic[..], data].concat());
             assert_eq!(echo, [(LCP, 10, 7, [&own[..], data].concat())]);
         }
     }
@@ -97,13 +97,13 @@ fn name_servers_that_are_nakked_instead_of_rejected() {
     for zero in [true, false] {
         let (mut end, mut requests) = open_host();
         for round in 1..6_u8 {
-            let (identifier, asked) = request(&requests, IPCP);
-            if !asked.windows(2).any(|pair| pair == [0x81, 6]) {
+            let (identifier, options) = request(&requests, IPCP);
+            if !options.windows(2).any(|pair| pair == [0x81, 6]) {
                 break;
             }
-            assert!(round < 5, "asked again and again");
+            assert!(round < 5, "requested again and again");
             let server = if zero { [0; 4] } else { [192, 0, 2, round] };
-            requests = tell(&mut end, IPCP, 3, identifier, &[b"\x81\x06", &server[..]].concat());
+            requests = exchange(&mut end, IPCP, 3, identifier, &[b"\x81\x06", &server[..]].concat());
         }
     }
 }
@@ -111,19 +111,19 @@ fn name_servers_that_are_nakked_instead_of_rejected() {
 #[test]
 fn an_mru_that_is_nakked() {
     let (mut end, identifier, _) = started(of_host(host(&[])));
-    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
+    let (identifier, options) = request(&exchange(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
     assert_eq!(options[..4], *b"\x01\x04\x05\xd4", "1500 cannot be received");
-    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
+    let (identifier, options) = request(&exchange(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
     assert_eq!(options[..2], *b"\x05\x06", "and is not argued about");
-    tell(&mut end, LCP, 2, identifier, &options);
+    exchange(&mut end, LCP, 2, identifier, &options);
     // A peer without MRU and magic number; it can be sent 1492.
-    tell(&mut end, LCP, 1, 1, b"");
+    exchange(&mut end, LCP, 1, 1, b"");
     assert_eq!((end.phase(), end.session.peer_mru()), (Phase::Network, 1492));
 
     let (mut end, identifier, _) = started(of_host(host(&[])));
-    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xae"), LCP);
+    let (identifier, options) = request(&exchange(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xae"), LCP);
     assert_eq!(options[..4], *b"\x01\x04\x05\xae", "1454 is as good");
-    let (_, options) = request(&tell(&mut end, LCP, 4, identifier, b"\x01\x04\x05\xae"), LCP);
+    let (_, options) = request(&exchange(&mut end, LCP, 4, identifier, b"\x01\x04\x05\xae"), LCP);
     assert_eq!(options[..2], *b"\x05\x06");
     // Baby jumbo frames by discovery.
     let mut end = End::with_mru(of_host(host(&[])), 1500, 1);
@@ -148,14 +148,14 @@ fn answers_that_are_not_to_the_last_request_are_dropped() {
         // Out of order.
         (4, identifier, &[&options[4..], &options[..4]].concat()),
     ] {
-        assert_eq!(tell(&mut end, LCP, code, identifier, data), [], "{code} {data:?}");
+        assert_eq!(exchange(&mut end, LCP, code, identifier, data), [], "{code} {data:?}");
     }
-    tell(&mut end, LCP, 1, 1, b"");
+    exchange(&mut end, LCP, 1, 1, b"");
     assert_eq!(end.phase(), Phase::Lcp);
-    tell(&mut end, LCP, 2, identifier, &options);
+    exchange(&mut end, LCP, 2, identifier, &options);
     assert_eq!(end.phase(), Phase::Network);
     // A doubled Ack.
-    tell(&mut end, LCP, 2, identifier, &options);
+    exchange(&mut end, LCP, 2, identifier, &options);
     assert_eq!(end.phase(), Phase::Network);
 }
 
@@ -163,11 +163,11 @@ fn answers_that_are_not_to_the_last_request_are_dropped() {
 fn a_request_is_repeated_under_its_identifier_and_changed_under_a_new_one() {
     let (mut end, identifier, options) = started(of_host(host(&[])));
     end.pass(Duration::from_secs(3));
-    let changed = tell(&mut end, LCP, 3, identifier, b"\x05\x06\x01\x02\x03\x04");
+    let changed = exchange(&mut end, LCP, 3, identifier, b"\x05\x06\x01\x02\x03\x04");
     assert_eq!(request(&changed[..1], LCP), (identifier, options.clone()));
     let changed = request(&changed, LCP);
     assert!(changed.0 != identifier && changed.1 != options);
-    tell(&mut end, LCP, 2, changed.0, &changed.1);
+    exchange(&mut end, LCP, 2, changed.0, &changed.1);
     end.pass(end.now + Duration::from_secs(3));
     assert_ne!(request(&answers(&mut end), LCP).0, changed.0, "a request that was answered is spent");
 }
@@ -177,13 +177,13 @@ fn addresses_that_no_host_has_are_refused() {
     for bad in [[127, 0, 0, 1], [224, 0, 0, 5], [255, 255, 255, 255], [0, 0, 0, 9]] {
         let (mut end, requests) = open_host();
         let option = [b"\x03\x06", &bad[..]].concat();
-        assert_eq!(tell(&mut end, IPCP, 1, 1, &option), [(IPCP, 4, 1, option.clone())]);
+        assert_eq!(exchange(&mut end, IPCP, 1, 1, &option), [(IPCP, 4, 1, option.clone())]);
         assert!(end.notices()[0].contains(&Ipv4Addr::from(bad).to_string()), "{:?}", end.notices());
         let (identifier, _) = request(&requests, IPCP);
-        tell(&mut end, IPCP, 3, identifier, &option);
+        exchange(&mut end, IPCP, 3, identifier, &option);
         assert!(end.session.ipv4().is_none());
         assert!(end.session.awaits(Family::Ipv6));
-        tell(&mut end, LCP, 8, 1, b"\x80\x57");
+        exchange(&mut end, LCP, 8, 1, b"\x80\x57");
         assert!(!end.session.awaits(Family::Ipv6), "nobody waits for what the peer does not speak");
         end.pass(Duration::from_secs(60));
         let failures = (Some(NetworkFailure::NoAddress), Some(NetworkFailure::Rejected));
@@ -191,9 +191,9 @@ fn addresses_that_no_host_has_are_refused() {
     }
     // An Ack of "whatever is given" gives nothing.
     let (mut end, requests) = open_host();
-    let (identifier, asked) = request(&requests, IPCP);
-    tell(&mut end, IPCP, 1, 1, b"");
-    tell(&mut end, IPCP, 2, identifier, &asked);
+    let (identifier, options) = request(&requests, IPCP);
+    exchange(&mut end, IPCP, 1, 1, b"");
+    exchange(&mut end, IPCP, 2, identifier, &options);
     assert!(end.session.ipv4().is_none());
 }
 
@@ -205,12 +205,12 @@ fn the_peers_own_address_is_refused() {
         let (mut end, requests) = open_host();
         let (identifier, _) = request(&requests, IPCP);
         if names_itself_first {
-            tell(&mut end, IPCP, 1, 1, own);
+            exchange(&mut end, IPCP, 1, 1, own);
         }
-        let (identifier, asked) = request(&tell(&mut end, IPCP, 3, identifier, own), IPCP);
-        tell(&mut end, IPCP, 2, identifier, &asked);
+        let (identifier, options) = request(&exchange(&mut end, IPCP, 3, identifier, own), IPCP);
+        exchange(&mut end, IPCP, 2, identifier, &options);
         if !names_itself_first {
-            tell(&mut end, IPCP, 1, 1, own);
+            exchange(&mut end, IPCP, 1, 1, own);
         }
         assert!(end.session.ipv4().is_none());
         assert!(end.session.awaits(Family::Ipv6));
@@ -222,9 +222,9 @@ fn the_peers_own_address_is_refused() {
 #[test]
 fn what_a_link_says_about_itself() {
     let (mut end, _) = open_host();
-    tell(&mut end, LCP, 12, 1, b"\x11\x22\x33\x44BRAS \x1b[1m7");
-    tell(&mut end, LCP, 13, 1, b"\x11\x22\x33\x44\x00\x00\x0e\x10maintenance");
-    tell(&mut end, LCP, 11, 1, b"\x11\x22\x33\x44nothing");
+    exchange(&mut end, LCP, 12, 1, b"\x11\x22\x33\x44BRAS \x1b[1m7");
+    exchange(&mut end, LCP, 13, 1, b"\x11\x22\x33\x44\x00\x00\x0e\x10maintenance");
+    exchange(&mut end, LCP, 11, 1, b"\x11\x22\x33\x44nothing");
     assert_eq!(
         end.notices(),
         [
@@ -232,7 +232,7 @@ fn what_a_link_says_about_itself() {
             "The peer will end the session in 3600 s (it says \"maintenance\")."
         ]
     );
-    tell(&mut end, LCP, 12, 2, b"\x11\x22\x33\x44again");
+    exchange(&mut end, LCP, 12, 2, b"\x11\x22\x33\x44again");
     assert_eq!(end.notices().len(), 2);
     assert_eq!(end.phase(), Phase::Network);
 }
@@ -240,13 +240,16 @@ fn what_a_link_says_about_itself() {
 #[test]
 fn who_refuses_to_say_who_it_is_gets_no_session() {
     let (mut end, identifier, _) = started(concentrator(&[Method::ChapMd5]));
-    tell(&mut end, LCP, 1, 1, b"");
-    tell(&mut end, LCP, 4, identifier, b"\x03\x05\xc2\x23\x05");
+    exchange(&mut end, LCP, 1, 1, b"");
+    exchange(&mut end, LCP, 4, identifier, b"\x03\x05\xc2\x23\x05");
     end.pass(Duration::from_secs(10));
     assert_eq!(end.closed(), Some(&Closed::MethodRefused));
     // Nor does a concentrator say who it is.
     let (mut end, ..) = started(concentrator(&[Method::ChapMd5]));
-    assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23"), [(LCP, 4, 1, b"\x03\x04\xc0\x23".to_vec())]);
+    assert_eq!(
+        exchange(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23"),
+        [(LCP, 4, 1, b"\x03\x04\xc0\x23".to_vec())]
+    );
 }
 
 #[test]
@@ -254,14 +257,14 @@ fn a_host_without_a_name_does_not_authenticate() {
     let mut config = host(&[Method::Pap]);
     config.user.clear();
     let (mut end, ..) = started(of_host(config));
-    assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23")[0].1, 4);
-    tell(&mut end, LCP, 5, 2, b"peer refused to authenticate");
+    assert_eq!(exchange(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23")[0].1, 4);
+    exchange(&mut end, LCP, 5, 2, b"peer refused to authenticate");
     let demanded = Demanded { protocol: PAP, algorithm: None };
     assert_eq!(end.closed(), Some(&Closed::MethodNotAllowed { demanded, allowed: Vec::new() }));
 }
 
 #[test]
-fn silence_of_either_end_in_authentication_is_told() {
+fn silence_of_either_end_in_authentication_is_reported() {
     let cases = [(Method::Pap, "did not answer name and password"), (Method::ChapMd5, "sent no challenge")];
     for (method, words) in cases {
         let mut end = after_lcp(of_host(host(&[method])), &demand(method));
@@ -293,20 +296,20 @@ fn nothing_granted_is_said() {
 }
 
 #[test]
-fn interface_identifiers_that_meet_are_told_apart() {
+fn interface_identifiers_that_collide_are_replaced() {
     let mut config = host(&[]);
     config.ipv6 = Some(7);
     let mut end = after_lcp(of_host(config), b"");
-    let (identifier, asked) = request(&answers(&mut end), IPV6CP);
-    assert_eq!(asked, b"\x01\x0a\0\0\0\0\0\0\0\x07");
-    let said = tell(&mut end, IPV6CP, 1, 1, &asked);
+    let (identifier, options) = request(&answers(&mut end), IPV6CP);
+    assert_eq!(options, b"\x01\x0a\0\0\0\0\0\0\0\x07");
+    let said = exchange(&mut end, IPV6CP, 1, 1, &options);
     assert_eq!(said[0].1, 3);
-    assert_ne!(said[0].3, asked);
-    let (identifier, asked) =
-        request(&tell(&mut end, IPV6CP, 3, identifier, b"\x01\x0a\0\0\0\0\0\0\0\x08"), IPV6CP);
-    assert_eq!(asked, b"\x01\x0a\0\0\0\0\0\0\0\x08");
-    tell(&mut end, IPV6CP, 1, 2, b"\x01\x0a\0\0\0\0\0\0\0\x07");
-    tell(&mut end, IPV6CP, 2, identifier, &asked);
+    assert_ne!(said[0].3, options);
+    let (identifier, options) =
+        request(&exchange(&mut end, IPV6CP, 3, identifier, b"\x01\x0a\0\0\0\0\0\0\0\x08"), IPV6CP);
+    assert_eq!(options, b"\x01\x0a\0\0\0\0\0\0\0\x08");
+    exchange(&mut end, IPV6CP, 1, 2, b"\x01\x0a\0\0\0\0\0\0\0\x07");
+    exchange(&mut end, IPV6CP, 2, identifier, &options);
     assert_eq!(end.session.ipv6(), Some(Ipv6 { local: 8, peer: 7 }));
 }
 
@@ -370,7 +373,7 @@ fn a_dead_peer_is_noticed() {
 }
 
 #[test]
-fn a_line_that_returns_to_itself_is_told_as_looped() {
+fn a_line_that_returns_to_itself_is_reported_as_looped() {
     for config in [of_host(host(&ALL)), concentrator(&[Method::Pap]), concentrator(&[])] {
         let mut end = End::new(config, 7);
         end.start();

@@ -120,7 +120,7 @@ fn disturb(world: &mut World, victim: usize) {
     }
 }
 
-/// More subscribers than addresses: those who got none are told why and try again, and get the first that is free.
+/// More subscribers than addresses: those who got none learn why and try again, and get the first that is free.
 #[test]
 fn a_pool_that_is_too_small_is_shared_in_turn() {
     let mut world = world(9, &["10.0.1.0-10.0.1.99"], false);
@@ -130,7 +130,7 @@ fn a_pool_that_is_too_small_is_shared_in_turn() {
     world.run(seconds(20));
     assert_eq!((world.up(), world.concentrator.free_addresses()), (100, 0));
     let refused = world.hosts.iter().filter(|host| !host.is_up());
-    assert!(refused.clone().all(|host| host.was_told("all addresses are in use")));
+    assert!(refused.clone().all(|host| host.ended_with("all addresses are in use")));
     for host in 0..HOSTS as usize {
         if world.hosts[host].is_up() {
             world.close(host);

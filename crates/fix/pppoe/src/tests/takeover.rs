@@ -49,7 +49,7 @@ fn subscribers_do_not_notice_a_restart() {
     assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0 });
     assert_eq!(numbered(&world), expected);
     assert_eq!(expected.len(), 4);
-    assert!(world.sent.is_empty(), "nobody is told anything");
+    assert!(world.sent.is_empty(), "nobody gets a message");
     world.check();
     world.traffic.insert(world.installed_of("alice").identity.id, traffic);
     world.run(seconds(300));
@@ -74,13 +74,13 @@ fn subscribers_do_not_notice_a_restart() {
 }
 
 #[test]
-fn what_cannot_go_on_is_told_and_accounted() {
+fn what_cannot_go_on_is_reported_and_accounted() {
     let mut world = world();
     // One more is in the middle of its set-up.
     world.join(Host::new(8, place(4, 8), "zed", "z", &[Method::Pap]));
     world.run(Duration::from_millis(254));
     assert_eq!(world.concentrator.len(), 5);
-    // Alice is gone, Bob's address is another, Dave's is Erin's now.
+    // Alice is removed, Bob's address is another, Dave's is Erin's now.
     let dave = world.installed_of("dave").ipv4.unwrap().1;
     let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
     assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });

@@ -160,8 +160,8 @@ impl Host {
         self.done.iter().filter_map(end).collect()
     }
 
-    /// Whether it was told so at the end of a session or an attempt.
-    pub fn was_told(&self, words: &str) -> bool {
+    /// Whether the end of a session or an attempt was reported to it with these words.
+    pub fn ended_with(&self, words: &str) -> bool {
         self.ends().iter().any(|end| end.to_string().contains(words))
     }
 

@@ -54,7 +54,7 @@ pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error>
         for (start, table) in tables("subscriber", value).map_err(at)? {
             let line = line_of(start);
             reader.subscriber(line, table).map_err(|error| {
-                let user = table.get("user").and_then(|user| user.get_ref().as_str()).map(shown);
+                let user = table.get("user").and_then(|user| user.get_ref().as_str()).map(quoted);
                 Error { subscriber: Some(Table { line, user }), ..error }
             })?;
         }
@@ -156,7 +156,7 @@ impl Reader<'_> {
 
     fn put(&mut self, user: &str, line: usize, subscriber: Subscriber) -> Result<(), Error> {
         if let Some(first) = self.secrets.named.get(user.as_bytes()) {
-            let (user, first) = (shown(user), first.line);
+            let (user, first) = (quoted(user), first.line);
             return Err(Error::new(
                 line,
                 format!("the user \"{user}\" has an entry in line {first} already"),
@@ -167,7 +167,7 @@ impl Reader<'_> {
     }
 }
 
-fn shown(text: &str) -> String {
+fn quoted(text: &str) -> String {
     Quotable(text.as_bytes()).to_string()
 }
 
@@ -176,7 +176,7 @@ fn wrong(key: &str, expected: impl std::fmt::Display) -> String {
 }
 
 fn unknown_key(found: &str, expected: &str) -> String {
-    format!("unknown key \"{}\": expected {expected}", shown(found))
+    format!("unknown key \"{}\": expected {expected}", quoted(found))
 }
 
 fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, String> {
@@ -197,7 +197,7 @@ fn tables<'v, 'i>(name: &str, value: &'v Value<'i>) -> Result<Vec<(usize, &'v De
 fn pattern(value: &Value<'_>) -> Result<VlanPattern, String> {
     let text = text("vlans", value)?;
     text.parse().map_err(|error| {
-        wrong("vlans", format!("a pattern as of --vlan, and in \"{}\" {error}", shown(text)))
+        wrong("vlans", format!("a pattern as of --vlan, and in \"{}\" {error}", quoted(text)))
     })
 }
 
@@ -226,7 +226,7 @@ fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, St
         let text = value.get_ref().as_str().ok_or_else(expected)?;
         let network: Network = text
             .parse()
-            .map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", shown(text))))?;
+            .map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", quoted(text))))?;
         match own {
             _ if network.length() == 0 => Err(format!(
                 "{network} is a default route, by which all that leaves this machine would go to one subscriber: expected the networks \

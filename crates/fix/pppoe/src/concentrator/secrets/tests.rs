@@ -264,7 +264,7 @@ fn no_message_quotes_a_password() {
 }
 
 #[test]
-fn the_form_is_told_by_the_content() {
+fn the_form_follows_from_the_content() {
     for text in ["[[subscriber]]", "\n# c\n [[subscriber]]", "user = \"a\"", "subscriber=[", "x =", "[a"] {
         assert!(is_table_form(text.as_bytes()), "{text}");
     }

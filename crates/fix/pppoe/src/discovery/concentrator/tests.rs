@@ -80,22 +80,22 @@ fn request(answer: Answer) -> Request {
 fn an_offer_and_a_session_echo_what_came() {
     let mut bench = Bench::new(|config| config.max_payload = 1508);
     let line = b"\x00\x00\x0d\xe9\x01\x05eth 1\x02\x02me";
-    let asked = padi(b"voice")
+    let initiation = padi(b"voice")
         .tag(TagType::RELAY_SESSION_ID, b"relay-id-012")
         .tag(TagType::VENDOR_SPECIFIC, line)
         .max_payload(Some(1500));
-    let pado = bench.offer(HOST, 35, &asked.finish().expect("it fits"));
+    let pado = bench.offer(HOST, 35, &initiation.finish().expect("it fits"));
     let offer = Message::parse(&pado).expect("an offer");
     assert_eq!((offer.code(), offer.session(), offer.ac_name()), (Code::PADO, 0, Some(&b"ac1"[..])));
     assert_eq!(offer.service_names().collect::<Vec<_>>(), [&b"voice"[..], b"internet"]);
     assert_eq!((offer.host_uniq(), offer.max_payload()), (Some(&b"uniq"[..]), Some(1500)));
     assert_eq!(offer.relay_session_id(), Some(&b"relay-id-012"[..]));
     assert_eq!(offer.line(), None, "what an access node says is not for the host");
-    let mut asked = padr(b"voice", &pado);
-    asked.extend(b"\x01\x05\x00\x0f");
-    asked.extend(line);
-    asked[5] += 4 + line.len() as u8;
-    let request = request(bench.at(HOST, 35, &asked));
+    let mut session_request = padr(b"voice", &pado);
+    session_request.extend(b"\x01\x05\x00\x0f");
+    session_request.extend(line);
+    session_request[5] += 4 + line.len() as u8;
+    let request = request(bench.at(HOST, 35, &session_request));
     assert_eq!((request.host, request.place, request.is_served), (HOST, place(35), true));
     assert_eq!((&request.service[..], request.max_payload), (&b"voice"[..], 1500));
     let line = request.line.as_ref().expect("a line");
@@ -115,7 +115,7 @@ fn an_offer_and_a_session_echo_what_came() {
 
 #[test]
 fn max_payload_is_answered_within_the_own_limit_and_the_room_of_the_line() {
-    for (own, max_payload, asked, answered) in [
+    for (own, max_payload, requested, answered) in [
         (1508, u16::MAX, Some(1500), Some(1500)),
         (1500, u16::MAX, Some(9000), Some(1500)),
         (1492, u16::MAX, Some(1500), None),
@@ -129,12 +129,12 @@ fn max_payload_is_answered_within_the_own_limit_and_the_room_of_the_line() {
     ] {
         let mut bench = Bench::new(|config| config.max_payload = own);
         bench.max_payload = max_payload;
-        let pado = bench.offer(HOST, 1, &padi(b"").max_payload(asked).finish().expect("it fits"));
+        let pado = bench.offer(HOST, 1, &padi(b"").max_payload(requested).finish().expect("it fits"));
         assert_eq!(Message::parse(&pado).expect("an offer").max_payload(), answered);
-        // Asked for in the PADR only, which RFC 4638 does not have, it is answered all the same.
+        // Requested in the PADR only, which RFC 4638 does not have, it is answered all the same.
         let request = request(bench.at(HOST, 1, &padr(b"", &pado)));
         let expected = answered.unwrap_or(1492).min(max_payload);
-        assert_eq!(request.max_payload, expected, "{own} {max_payload} {asked:?}");
+        assert_eq!(request.max_payload, expected, "{own} {max_payload} {requested:?}");
     }
 }
 

@@ -124,11 +124,11 @@ fn uniq(sent: &[u8]) -> Option<&[u8]> {
     Message::parse(sent).expect("a packet").host_uniq()
 }
 
-fn echoing(code: Code, session: u16, asked: &[u8]) -> Builder {
-    let asked = Message::parse(asked).expect("a packet");
+fn echoing(code: Code, session: u16, request: &[u8]) -> Builder {
+    let request = Message::parse(request).expect("a packet");
     Builder::new(code, session)
-        .tag(TagType::SERVICE_NAME, asked.service_name())
-        .tag_if(TagType::HOST_UNIQ, asked.host_uniq())
+        .tag(TagType::SERVICE_NAME, request.service_name())
+        .tag_if(TagType::HOST_UNIQ, request.host_uniq())
 }
 
 fn pado(padi: &[u8], name: &[u8]) -> Builder {
@@ -151,16 +151,16 @@ fn a_session_is_found_and_everything_goes_back_as_it_came() {
     bench.answer(1, offer);
     assert_eq!(bench.wait(), Duration::from_millis(250));
     let (destination, padr) = bench.sent();
-    let asked = Message::parse(&padr).expect("a PADR");
-    assert_eq!((destination, asked.code(), asked.session()), (ac(1), Code::PADR, 0));
-    assert_eq!((asked.cookie(), asked.relay_session_id()), (Some(&cookie[..]), Some(&b"\0relay"[..])));
-    assert_eq!((asked.service_name(), asked.host_uniq()), (&b"internet"[..], sent.host_uniq()));
+    let request = Message::parse(&padr).expect("a PADR");
+    assert_eq!((destination, request.code(), request.session()), (ac(1), Code::PADR, 0));
+    assert_eq!((request.cookie(), request.relay_session_id()), (Some(&cookie[..]), Some(&b"\0relay"[..])));
+    assert_eq!((request.service_name(), request.host_uniq()), (&b"internet"[..], sent.host_uniq()));
     bench.answer(1, pads(&padr, 0x1234));
     let Some(Action::Found(found)) = bench.done().pop() else { panic!() };
     assert_eq!((found.session, found.offer.concentrator, found.max_payload), (0x1234, ac(1), 1492));
     assert!(!found.fell_back());
     assert_eq!(bench.host.deadline(), None);
-    bench.host.terminate(Some("asked to"), &mut bench.actions);
+    bench.host.terminate(Some("requested"), &mut bench.actions);
     let (destination, end) = bench.sent();
     assert_eq!((destination, &end[..4]), (ac(1), &b"\x11\xa7\x12\x34"[..]));
     bench.host.terminate(None, &mut bench.actions);
@@ -253,7 +253,7 @@ fn a_pinned_concentrator_is_the_only_one() {
         "{said}"
     );
     assert!(said.ends_with("Name one that is there by `--ac`, or leave it out"), "{said}");
-    // Those who do not serve the service keep silent, perhaps also the one that is wanted.
+    // Those who do not serve the service keep silent, perhaps also the preferred one.
     let mut bench = Bench::new(|config| {
         (config.pin, config.service) = (Some(Pin::Name(b"ac250".to_vec())), b"internet".to_vec());
     });
@@ -278,8 +278,8 @@ fn of_two_on_a_segment_the_first_that_agrees_to_the_payload_is_taken() {
 
 #[test]
 fn a_service_is_taken_where_it_is_served() {
-    let wanted = |config: &mut Config| config.service = b"voice".to_vec();
-    let (mut bench, padi) = Bench::initiating(wanted);
+    let for_voice = |config: &mut Config| config.service = b"voice".to_vec();
+    let (mut bench, padi) = Bench::initiating(for_voice);
     let offer = |service: &[u8]| {
         let packet =
             Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"ac").tag(TagType::SERVICE_NAME, service);
@@ -290,8 +290,8 @@ fn a_service_is_taken_where_it_is_served() {
     bench.answer(2, offer(b"voice"));
     bench.wait();
     assert_eq!(bench.sent().0, ac(2));
-    // Who offers only another one is told of.
-    let mut bench = Bench::new(wanted);
+    // Who offers only another one is reported.
+    let mut bench = Bench::new(for_voice);
     bench.sent();
     bench.answer(1, offer(b"internet"));
     let said = bench.end();
@@ -301,12 +301,12 @@ fn a_service_is_taken_where_it_is_served() {
     );
     assert!(said.ends_with("Ask for a service that is there by `--service`, or leave it out"), "{said}");
     // Who serves only others keeps silent.
-    let mut bench = Bench::new(wanted);
+    let mut bench = Bench::new(for_voice);
     let said = bench.end();
     assert!(said.contains("that does not serve \"voice\" keeps silent"), "{said}");
 }
 
-/// Whoever is wanted has heard three PADI when others have answered them; one that comes late is waited for no longer than it
+/// The preferred one has heard three PADI when others have answered them; one that comes late is waited for no longer than it
 /// takes the PADI that is out.
 #[test]
 fn answers_that_do_not_fit_end_an_attempt_sooner() {
@@ -329,7 +329,7 @@ fn answers_that_do_not_fit_end_an_attempt_sooner() {
         let first = "says AC-System-Error \"full\" and is not 02:00:00:00:01:fa; \"ac2\" ";
         assert!(said.contains(first), "{said}");
     }
-    // The one that is wanted comes last.
+    // The preferred one comes last.
     let (mut bench, padi) = Bench::initiating(|config| config.pin = Some(Pin::Mac(ac(250))));
     bench.answer(1, pado(&padi, b"ac1"));
     bench.wait();
@@ -352,7 +352,7 @@ fn a_newer_offer_of_the_same_concentrator_replaces_its_cookie() {
 
 #[test]
 fn max_payload_is_what_both_ends_named_and_never_more() {
-    for (wanted, answered, agreed, fell_back) in [
+    for (own, answered, agreed, fell_back) in [
         (1500, Some(1500), 1500, false),
         (1500, Some(1496), 1496, true),
         (1500, Some(9000), 1500, false),
@@ -361,24 +361,24 @@ fn max_payload_is_what_both_ends_named_and_never_more() {
         (1492, Some(1500), 1492, false),
         (1400, None, 1400, false),
     ] {
-        let (mut bench, padr) = Bench::requesting(|config| config.max_payload = wanted);
-        let asked = Message::parse(&padr).expect("a PADR").max_payload();
-        assert_eq!(asked, Some(wanted).filter(|bytes| *bytes > 1492));
+        let (mut bench, padr) = Bench::requesting(|config| config.max_payload = own);
+        let requested = Message::parse(&padr).expect("a PADR").max_payload();
+        assert_eq!(requested, Some(own).filter(|bytes| *bytes > 1492));
         bench.answer(1, pads(&padr, 7).max_payload(answered));
         let Some(Action::Found(found)) = bench.done().pop() else { panic!() };
-        assert_eq!((found.max_payload, found.fell_back()), (agreed, fell_back), "{wanted} {answered:?}");
+        assert_eq!((found.max_payload, found.fell_back()), (agreed, fell_back), "{own} {answered:?}");
     }
 }
 
 #[test]
-fn a_refusal_is_told_in_its_words_with_what_to_do() {
+fn a_refusal_is_reported_in_its_words_with_what_to_do() {
     for (kind, advice) in [
         (Kind::ServiceName, "leave the service name out"),
         (Kind::AcSystem, "a later try may succeed"),
         (Kind::Generic, "ask the operator"),
     ] {
         let (mut bench, padr) = Bench::requesting(|_| {});
-        // A number beside the error does not make a session of it.
+        // A number along with the error does not make a session of it.
         let packet = pads(&padr, 7).tag(kind.tag(), b"line 7: GENERIC\nERROR");
         bench.answer(1, packet);
         let said = bench.failure().to_string();
@@ -395,7 +395,7 @@ fn a_refusal_is_told_in_its_words_with_what_to_do() {
 }
 
 #[test]
-fn an_offer_with_an_error_is_none_and_is_told() {
+fn an_offer_with_an_error_is_none_and_is_reported() {
     let (mut bench, padi) = Bench::initiating(|_| {});
     bench.answer(1, pado(&padi, b"ac1").tag(TagType::GENERIC_ERROR, b"closed"));
     let said = bench.end();
@@ -414,7 +414,7 @@ fn numbers_that_no_session_has_are_refused() {
 }
 
 #[test]
-fn a_confirmation_comes_from_who_was_asked() {
+fn a_confirmation_comes_from_who_got_the_request() {
     let (mut bench, padr) = Bench::requesting(|_| {});
     let good = pads(&padr, 7).finish().expect("it fits");
     let other = Builder::new(Code::PADS, 7).tag(TagType::HOST_UNIQ, b"other").finish().expect("it fits");
@@ -442,7 +442,7 @@ fn a_spoofed_termination_is_ignored() {
 }
 
 #[test]
-fn a_second_session_that_nobody_asked_for_is_given_back() {
+fn a_second_session_that_nobody_requested_is_given_back() {
     let (mut bench, padr) = Bench::found();
     bench.answer(1, pads(&padr, 7));
     assert_eq!(bench.done(), [], "the same PADS again");

@@ -134,9 +134,9 @@ fn a_reason_for_the_end_is_cut_between_characters() {
     assert_eq!(padt(1, None), [0x11, 0xa7, 0, 1, 0, 0]);
 }
 
-/// Attack 21: what tags say is shown as one harmless line, and bounded.
+/// Attack 21: what tags say is printed as one harmless line, and bounded.
 #[test]
-fn hostile_tags_are_shown_escaped() {
+fn hostile_tags_are_printed_escaped() {
     let line = b"\x01\x05\x00\x13\x00\x00\x0d\xe9\x01\x06a\n\x1b[2J\x02\x05$(id)";
     let bytes = pado(line);
     let line = parse(&bytes).line().expect("an identification");
@@ -148,9 +148,9 @@ fn hostile_tags_are_shown_escaped() {
     let bytes = pado(&error);
     let complaint = Complaint::of(&parse(&bytes)).expect("an error");
     assert_eq!((complaint.kind, complaint.text.len()), (Kind::Generic, 800));
-    let shown = complaint.to_string();
-    assert!(shown.starts_with("Generic-Error \"\\u{a}") && shown.len() < 1100, "{shown}");
-    assert!(!shown.chars().any(char::is_control));
+    let text = complaint.to_string();
+    assert!(text.starts_with("Generic-Error \"\\u{a}") && text.len() < 1100, "{text}");
+    assert!(!text.chars().any(char::is_control));
 }
 
 #[test]
