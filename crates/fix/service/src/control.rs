@@ -3,7 +3,7 @@
 //! # Contract
 //!
 //! * A connection carries one question, a line; every daemon answers `status` and `down`. The answer is a line of JSON, which
-//!   may be that it is refused for the time being. After `down` the connection ends when what was asked is gone; a second line
+//!   may be that it is refused for the time being. After `down` the connection ends when the process has ended; a second line
 //!   before says what came of that.
 //! * No client waits for another: however many connections are idle, or do not read, a question is answered at once.
 //! * Only root and the user of the daemon are answered: the socket has mode 0600, whatever the umask, and the daemon asks the
@@ -61,7 +61,7 @@ impl Refused {
 /// Reports to those who wait for the end of this process ([`Server::close`]) what came of it.
 pub fn report_end(waiting: Vec<UnixStream>, result: &impl Serialize) {
     let line = serde_json::to_string(result).unwrap_or_default() + "\n";
-    // Who has gone does not wait for it.
+    // A client that has disconnected does not wait for it.
     waiting.into_iter().for_each(|mut stream| drop(stream.write_all(line.as_bytes())));
 }
 

@@ -12,7 +12,7 @@ pub fn ready<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    // Allocates nothing. Another descriptor stands for what is not there, and nothing is asked of it.
+    // Allocates nothing. Another descriptor stands for what is not there, and nothing is polled of it.
     let Some(other) = sources.iter().flatten().next().copied() else { return Ok([false; N]) };
     let mut polled = sources.map(|source| match source {
         Some(fd) => PollFd::from_borrowed_fd(fd, PollFlags::IN),

@@ -22,7 +22,7 @@
 //!
 //! # Deliberately not here
 //!
-//! Asking whether a change is wanted, and printing: crate `cli`.
+//! Asking whether a change is intended, and printing: crate `cli`.
 
 mod error;
 mod place;
@@ -44,7 +44,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The last line was half written: the process was killed before it changed what the line would have said, or
-    /// before it noted that it had.
+    /// before it recorded that it had.
     HalfLine,
     /// Entries of an earlier boot, which took their settings with it, were dropped.
     OtherBoot { entries: usize },
@@ -63,7 +63,7 @@ impl fmt::Display for Note {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The value was so already: nothing was done or noted.
+    /// The value was so already: nothing was done or recorded.
     Already,
     Changed {
         /// What puts it back.
@@ -124,7 +124,7 @@ impl Journal {
     ///
     /// As [`Setting::apply`]: the setting is what it was before, or, where even that failed, the entry remains in the
     /// journal. Or the journal cannot be written: before the change, nothing was changed; after it, the change is
-    /// noted as one that was interrupted, and [`Journal::undo`] takes it back.
+    /// recorded as one that was interrupted, and [`Journal::undo`] takes it back.
     pub fn apply(&mut self, setting: &Setting, by: &str) -> Result<Applied, Error> {
         let before = setting.read(&self.tree)?;
         if before.in_effect {
@@ -174,7 +174,7 @@ impl Journal {
     }
 
     /// Notes that the interface of an entry is in another network namespace, so that it is not taken for one that is
-    /// gone.
+    /// removed.
     pub fn note_moved(&mut self, number: u64, to: Moved) -> Result<(), Error> {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) else { return Ok(()) };
         if entry.moved.as_ref() != Some(&to) {
@@ -205,7 +205,7 @@ impl Journal {
         self.remove_when_empty()
     }
 
-    /// After a change that failed: it may have had a part of its effect (a feature that is now wished for and cannot
+    /// After a change that failed: it may have had a part of its effect (a feature that is now requested and cannot
     /// be on).
     fn take_back(&mut self, setting: &Setting, former: &Former, number: u64) -> Result<(), Error> {
         let unchanged = |present: Result<Present, SettingError>| {

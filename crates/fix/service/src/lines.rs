@@ -97,7 +97,7 @@ impl Queue {
         }
     }
 
-    /// Takes no more, and waits until all is written, as long as it goes on. What is left then, beside a line that is perhaps
+    /// Takes no more, and waits until all is written, as long as it goes on. What is left then, besides a line that is perhaps
     /// just being written; `None`: everything is written.
     pub fn finish(&self) -> Option<Vec<String>> {
         let mut state = self.state();

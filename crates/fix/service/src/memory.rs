@@ -15,7 +15,7 @@ pub const BEGINNING: usize = 8 * THREAD;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is too little memory: {}", lack(*needed, *limit))]
 pub struct MemoryError {
-    /// Bytes beside those that the process has.
+    /// Bytes besides those that the process has.
     pub needed: u64,
     /// How many it may have in all (RLIMIT_AS); `None`: the machine has no more.
     pub limit: Option<u64>,

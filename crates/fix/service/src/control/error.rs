@@ -42,7 +42,7 @@ pub enum ControlError {
         PATIENCE.as_secs(), named = kind.named(name), part = kind.part())]
     Silent { kind: Kind, name: String, pid: u32 },
     #[error(
-        "the process {pid} of the {named} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
+        "the process {pid} of the {named} was requested to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
         kind.end_timeout().as_secs(), named = kind.named(name))]
     Unfinished { kind: Kind, name: String, pid: u32 },
     #[error("the {named}: {why}", named = kind.named(name))]
@@ -86,7 +86,7 @@ impl ControlError {
 fn read_only(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::ReadOnlyFilesystem => {
-            "; rxlane has sockets there by which a running process is asked: the folder has to be writable"
+            "; rxlane has sockets there by which a running process is reached: the folder has to be writable"
         }
         _ => "",
     }

@@ -73,7 +73,7 @@ pub struct Entry {
     pub setting: Setting,
     /// What puts the value back that was there before.
     pub former: Former,
-    /// Where the interface went, if somebody noted it ([`Journal::note_moved`](super::Journal::note_moved)).
+    /// Where the interface went, if somebody recorded it ([`Journal::note_moved`](super::Journal::note_moved)).
     #[serde(skip)]
     pub moved: Option<Moved>,
     #[serde(skip)]

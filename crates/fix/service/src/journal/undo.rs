@@ -106,7 +106,7 @@ impl Journal {
         self.undo_where(force, |_| true)
     }
 
-    /// As [`Journal::undo`], of those entries alone that were made by the command `by`, as [`Journal::apply`] was told.
+    /// As [`Journal::undo`], of those entries alone that were made by the command `by`, as [`Journal::apply`] was called.
     pub fn undo_by(&mut self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
         self.undo_where(force, |entry| entry.by == by)
     }

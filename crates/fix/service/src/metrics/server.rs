@@ -251,7 +251,7 @@ impl Drop for Server {
         if let Address::Path(path) = &self.address
             && self.is_own_file
         {
-            // One that is gone already is no reason to complain.
+            // One that is removed already is no reason to complain.
             let _ = fs::remove_file(path);
         }
     }
@@ -272,7 +272,7 @@ fn listen<C: Connection>(shared: &Arc<Shared>, accept: impl Fn() -> io::Result<C
         let mut clients = shared.clients();
         while clients.len() >= CLIENTS {
             if let Some((_, oldest)) = clients.pop_front() {
-                // One that is gone already needs no end.
+                // One that has ended already needs no end.
                 let _ = rustix::net::shutdown(&oldest, rustix::net::Shutdown::Both);
             }
         }

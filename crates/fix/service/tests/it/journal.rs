@@ -278,7 +278,7 @@ fn only_a_folder_of_ones_own_is_trusted() {
 }
 
 #[test]
-fn refusals_of_programs_are_told_with_their_cause() {
+fn refusals_of_programs_are_reported_with_their_cause() {
     let machine = Machine::new();
     machine.write("state/refuses", "");
     let error = machine.journal().apply(&setting("ethtool -G eth0 rx 4096"), "test").expect_err("refused");

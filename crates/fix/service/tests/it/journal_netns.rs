@@ -122,7 +122,7 @@ fn what_the_device_cannot_do_leaves_nothing_behind() {
     namespace.inside(|| {
         let mut journal = journal(&folder).expect("a journal");
         for command in [
-            // Fixed, but the kernel notes the wish: "off [requested on]".
+            // Fixed, but the kernel records the request: "off [requested on]".
             "ethtool -K in0 rxhash on",
             "ethtool -L in0 rx 9",
             "ethtool -G in0 rx 512",

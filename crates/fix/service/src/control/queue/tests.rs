@@ -139,7 +139,7 @@ fn who_asks_for_the_end_waits_for_it() {
     let mut control = control();
     let mut stream = control.connect();
     stream.write_all(b"down\n").expect("written");
-    control.stop.read_exact(&mut [0]).expect("asked");
+    control.stop.read_exact(&mut [0]).expect("stopped");
     control.is_answered();
     let mut reader = std::io::BufReader::new(stream);
     let mut line = String::new();
