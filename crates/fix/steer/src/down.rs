@@ -117,7 +117,7 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let mut found = find(name)?;
     if found.interface.is_none() && !found.has_dead {
         let is_away = named::here().is_some_and(|here| xdp::away(Family::Steer, name, here).is_some());
-        if is_away || !restore::is_noted(name, records) {
+        if is_away || !restore::is_recorded(name, records) {
             return Err(named::nowhere(Family::Steer, name, records));
         }
     }
@@ -315,7 +315,7 @@ fn count(down: &mut Down, detached: &xdp::Detached) {
 
 /// Whether an interface that is not steered has pins or settings of an `up` that came to no end.
 pub(crate) fn is_left(name: &str, records: &Records) -> bool {
-    dead(name).is_ok_and(|dead| !dead.is_empty()) || restore::is_noted(name, records)
+    dead(name).is_ok_and(|dead| !dead.is_empty()) || restore::is_recorded(name, records)
 }
 
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
@@ -335,7 +335,7 @@ fn end(instance: &Instance, records: &Records, down: &mut Down) {
     if let (true, Some(pid)) = (alive, pid) {
         down.ended = Some(keeper.pid);
         'signals: for signal in [Signal::TERM, Signal::KILL] {
-            // It may end in this moment, which is what is wanted.
+            // It may end in this moment, which is intended.
             let _ = kill_process(pid, signal);
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE {
@@ -368,14 +368,14 @@ fn outlast(instance: &Instance, records: &Records, down: &mut Down) {
     match broken() {
         None => {}
         Some((path, true)) => down.failure(format!(
-            "a process stays that {} should name and does not: `fuser {}` finds it",
+            "a process is left that {} should name and does not: `fuser {}` finds it",
             path.display(),
             path.display()
         )),
         Some((path, false)) => match records.forget(instance) {
-            Ok(()) => down
-                .remarks
-                .push(format!("removed {}, which was no record of a process that stays", path.display())),
+            Ok(()) => {
+                down.remarks.push(format!("removed {}, which was no record of a daemon", path.display()))
+            }
             Err(error) => down.failure(by_hand(&error)),
         },
     }

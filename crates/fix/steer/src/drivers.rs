@@ -1,5 +1,5 @@
 //! What drivers do when an XDP program is put on them, and what they refuse: facts of their sources, which the kernel
-//! does not tell beforehand. All were read in one tree, Linux 6.12-rc4; what later kernels are known to do otherwise is
+//! does not report beforehand. All were read in one tree, Linux 6.12-rc4; what later kernels are known to do otherwise is
 //! said.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ static DRIVERS: [Driver; 15] = [
     },
     Driver {
         name: "virtio_net",
-        // receive_small_xdp() and mergeable_xdp_get_buf() drop them: the host is told to send none, but some may wait.
+        // receive_small_xdp() and mergeable_xdp_get_buf() drop them: the host gets a request to send none, but some may wait.
         attaching: "pauses its queues (when the program comes, frames in them that the host merged or left \
                     without a checksum are lost)",
         loses: true,

@@ -25,7 +25,7 @@ pub enum Error {
     #[error("frames do not arrive on {0} with all their headers")]
     Misplaced(String, Box<Fact>),
     /// Something stops steering this interface as requested: one or more facts of a check.
-    #[error("steering {0} is not possible as asked")]
+    #[error("steering {0} is not possible as requested")]
     Stopped(String, Vec<Fact>),
     #[error("{0}")]
     Name(#[from] setting::ParseError),
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_interface_is_told_those_near_it() {
+    fn a_mistyped_interface_gets_those_near_it() {
         let known = ["lo", "enp1s0f0", "enp1s0f1", "br0"].map(str::to_owned).to_vec();
         let near = unknown("enp1sof0", &known);
         assert!(near.to_string().ends_with("near it are enp1s0f0, enp1s0f1"), "{near}");

@@ -318,7 +318,7 @@ fn is_veth(interface: &Interface) -> bool {
         || interface.driver.as_ref().is_some_and(|driver| driver.value == "veth")
 }
 
-/// A sender at the other end of a veth pair leaves checksums to whoever takes the frame off the machine. That is noted
+/// A sender at the other end of a veth pair leaves checksums to whoever takes the frame off the machine. That is recorded
 /// in the socket buffer, and the frame that a program redirects has no place for the note: where it arrives, its checksum is
 /// wrong (`veth_xdp_rcv_skb()` in drivers/net/veth.c, `__xdp_build_skb_from_frame()` in net/core/xdp.c).
 fn checksums(interface: &Interface, input: &Input<'_>) -> Option<Fact> {

@@ -5,7 +5,7 @@
 //!
 //! # Deliberately not here
 //!
-//! Who keeps which attachment ([`crate::record`]), telling the service manager (`service::notify`), and printing: the
+//! Who keeps which attachment ([`crate::record`]), notifying the service manager (`service::notify`), and printing: the
 //! caller does so with the [`Progress`] it is given.
 
 mod cpus;
@@ -382,10 +382,10 @@ mod tests {
             loop {
                 let mut page = String::new();
                 let mut client = TcpStream::connect(address).expect("connected");
-                client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("asked");
+                client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
                 client.read_to_string(&mut page).expect("answered");
                 if page.contains("imbalance_ratio") || Instant::now() > until {
-                    asker.write_all(&[0]).expect("asked");
+                    asker.write_all(&[0]).expect("stopped");
                     return page;
                 }
                 thread::sleep(Duration::from_millis(20));

@@ -5,7 +5,7 @@
 //! * [`check`] looks and changes nothing; what is not known is unknown. [`up`] resolves everything before it
 //!   changes anything, notes each setting in the journal before it changes it, and takes all back where it fails.
 //! * An attachment lives in the kernel and outlasts every process. [`keeper`] makes it better and is not needed.
-//! * [`down`] takes everything back from what is pinned and noted, whichever process was killed at whichever moment,
+//! * [`down`] takes everything back from what is pinned and recorded, whichever process was killed at whichever moment,
 //!   and also where the interface was removed.
 //! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
 //!   [`weights`], [`rebalance`].

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_dealt_by_largest_remainder_and_neighbours_differ() {
+    fn buckets_are_distributed_by_largest_remainder_and_neighbours_differ() {
         let nodes = UNKNOWN;
         let receiving = [Receiving { cpu: 0, share: 1.0 }];
         let plan = plan(&request(&[0, 1, 2, 3], &receiving, &nodes)).expect("a plan");

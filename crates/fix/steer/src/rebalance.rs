@@ -3,7 +3,7 @@
 //! [`Balancer::observe`] takes one [`Reading`] of the counters after the other and gives [`Orders`]: buckets that
 //! should change their CPU, and frames that are known to be lost. `docs/steering/rebalancing.md` has the arguments.
 //!
-//! The orders are wishes. The programs change the CPU of a bucket when nothing of it is on its way
+//! The orders are requests. The programs change the CPU of a bucket when nothing of it is on its way
 //! ([`xdp`]), so a wrong order costs evenness and never the sequence of a flow. What it does depend on is
 //! [`Bucket::lost`]: too low, and a bucket never moves; too high, and it may move too early. `rebalance/horizon.rs` raises it
 //! only by frames that a first-in-first-out queue must have handed out, if it had had them.

@@ -1,4 +1,4 @@
-//! What pins cannot tell: the daemon of an attachment, and which shares its CPUs should have; and that one `up` or `down` works
+//! What pins cannot say: the daemon of an attachment, and which shares its CPUs should have; and that one `up` or `down` works
 //! at a time, and one `up` of an interface.
 //!
 //! # Contract

@@ -3,8 +3,8 @@
 //! A namespace that is deleted takes its interfaces with it, and their steering. Pins stay, with maps and their idle
 //! threads, and so do records and the journal's entries, which a new namespace of the same number would inherit. They are
 //! removed where two things are certain: the interface was removed, and nothing that could be seen keeps the namespace. An
-//! interface that had left it, or went back to the first namespace as devices of metal do, is steered on, and is left alone
-//! with all that is noted of it.
+//! interface that had left it, or went back to the first namespace as physical devices do, is steered on, and is left alone
+//! with all that is recorded of it.
 
 use crate::named;
 use crate::record::{Records, instance_of_dead};
@@ -18,7 +18,7 @@ use xdp::Family;
 pub const ENVELOPE: &str = "envelope up ";
 
 /// Removes what is left of deleted network namespaces, and says what that was, a sentence each. What cannot be looked at or
-/// removed stays, for a later command. To be called when what is known of the interface at hand has been restored or noted.
+/// removed stays, for a later command. To be called when what is known of the interface at hand has been restored or recorded.
 pub fn clear(records: &Records) -> Vec<String> {
     let Some(mut deleted) = Deleted::seen_from_here() else { return Vec::new() };
     let cleared = clear_programs_of(records, &mut deleted);

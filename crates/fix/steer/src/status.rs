@@ -426,10 +426,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_that_somebody_changed_are_told_with_their_cpus() {
+    fn queues_that_somebody_changed_are_reported_with_their_cpus() {
         assert_eq!(uneven_queues(&[]), None);
         assert_eq!(uneven_queues(&[(0, 512), (1, 512)]), None);
-        let told = uneven_queues(&[(0, 2048), (1, 512), (2, 2048), (3, 2048)]).expect("they differ");
-        assert!(told.ends_with(": 512 frames for CPU 1, 2048 frames for CPUs 0,2-3"), "{told}");
+        let text = uneven_queues(&[(0, 2048), (1, 512), (2, 2048), (3, 2048)]).expect("they differ");
+        assert!(text.ends_with(": 512 frames for CPU 1, 2048 frames for CPUs 0,2-3"), "{text}");
     }
 }

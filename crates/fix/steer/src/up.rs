@@ -102,7 +102,7 @@ pub fn interfaces() -> Vec<String> {
 }
 
 /// CPUs that are `online`, `present` or `possible` (Documentation/admin-guide/cputopology.rst); none where sysfs does
-/// not tell.
+/// not say it.
 pub fn cpus(which: &str) -> Vec<u32> {
     let list = fs::read_to_string(format!("/sys/devices/system/cpu/{which}")).unwrap_or_default();
     CpuSet::parse_list(list.trim()).map(|set| set.iter().collect()).unwrap_or_default()
@@ -210,7 +210,7 @@ fn key() -> Result<[u32; KEY_WORDS], Error> {
     Ok(key.map(u32::from_ne_bytes))
 }
 
-/// Does what was resolved: settings first, each noted in the journal before it is changed, then the programs. What
+/// Does what was resolved: settings first, each recorded in the journal before it is changed, then the programs. What
 /// fails takes everything back. Returns with the lock still held, so that a keeper can be started before a `down`
 /// gets its own.
 ///
@@ -241,8 +241,8 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
     let working = Working { _coming_up: coming_up, _lock: lock, _interface: alone };
     let changed = change(&resolved.settings, &interface.name, records)?;
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
-        let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
-        match noted {
+        let recorded = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
+        match recorded {
             Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone() }),
             Err(error) => {
                 // Of two errors the first says more than that of cleaning up behind it.

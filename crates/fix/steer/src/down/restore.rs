@@ -154,8 +154,8 @@ pub(super) fn note_away(name: &str, index: u32, records: &Records) -> Result<(),
     Ok(())
 }
 
-/// Whether a setting of an interface of that name in this network namespace is noted.
-pub(super) fn is_noted(name: &str, records: &Records) -> bool {
+/// Whether a setting of an interface of that name in this network namespace is recorded.
+pub(super) fn is_recorded(name: &str, records: &Records) -> bool {
     let (by, here) = (up::by(name), named::here());
     let is_its = |entry: &Entry| entry.by == by && here.is_none_or(|here| entry.namespace == here);
     up::existing_journal(records)

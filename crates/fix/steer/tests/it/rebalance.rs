@@ -19,7 +19,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// CPUs 0 to `cpus` − 1 with even shares, buckets dealt in turn.
+    /// CPUs 0 to `cpus` − 1 with even shares, buckets distributed in turn.
     fn new(cpus: u32) -> Bench {
         let all: Vec<u32> = (0..cpus).collect();
         Bench::with(weights::even(&all), |bucket| bucket as u32 % cpus)

@@ -307,7 +307,7 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
             last = Some(progress.clone());
         };
         keep(&mut attachment, keeping, stop.as_fd(), report).expect("kept");
-        ask.join().expect("asked");
+        ask.join().expect("joined");
         last.expect("a report")
     };
     let (progress, delivered) = while_frames_come_in(&place, 4_000, work);

@@ -193,7 +193,7 @@ impl Machine {
         self.after(after, Event::Call { what });
     }
 
-    /// Runs until somebody outside wanted to do something, or until the time.
+    /// Runs until somebody outside has something to do, or until the time.
     pub fn run(&mut self, until: Time) -> Option<u32> {
         while let Some(Reverse((at, _, _))) = self.events.peek() {
             if *at > until {
