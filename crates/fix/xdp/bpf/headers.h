@@ -5,7 +5,7 @@
 
 #include "types.h"
 
-/* A constant that is loaded where it is wanted: clang would load it before each branch that may lead there. */
+/* A constant that is loaded where it is used: clang would load it before each branch that may lead there. */
 #define LATE(constant) ({ asm volatile("" : : "i"(constant)); (constant); })
 
 #define ETHERNET_LENGTH 14

@@ -297,8 +297,8 @@ INLINE enum reason parse_pppoe(const struct frame *frame, struct place *place)
 }
 
 /*
- * Any frame: REASON_STEERED and its flow, or why it has none. `classes` are the bits of the classes that are wanted; of
- * others no more is read than what tells the class.
+ * Any frame: REASON_STEERED and its flow, or why it has none. `classes` are the bits of the classes in question; of
+ * others no more is read than what determines the class.
  */
 INLINE enum reason parse_any(struct context *context, u32 classes, struct parsed *parsed)
 {

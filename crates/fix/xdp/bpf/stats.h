@@ -35,7 +35,7 @@ enum reason {
 };
 
 struct counts {
-	/* Beside what every frame counts. */
+	/* Besides what every frame counts. */
 	u32 own_cpu;
 	u32 spare;
 	u64 reasons[REASON_COUNT];

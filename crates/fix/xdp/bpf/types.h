@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * Integers, and the field types of headers. A field that is compared with numbers from a registry is a structure of its
- * own, in network byte order: an EtherType does not compile where an IP protocol is wanted. Its member is a whole word,
+ * own, in network byte order: an EtherType does not compile where an IP protocol is expected. Its member is a whole word,
  * so that a register that was loaded from 8 or 16 bits is not masked again.
  */
 #ifndef RXLANE_TYPES_H
@@ -26,7 +26,7 @@ typedef unsigned long long u64;
 
 /*
  * The same number or address, of which the compiler knows nothing more: it neither narrows it, nor puts a constant in its
- * place behind a comparison, nor joins comparisons to a switch, nor computes early what is wanted late. No instruction.
+ * place behind a comparison, nor joins comparisons to a switch, nor computes early what is needed late. No instruction.
  */
 #define OPAQUE(value) \
 	({ \
@@ -119,7 +119,7 @@ INLINE int is_extension(struct ip_protocol protocol)
 /*
  * Fields stand at any address. On the BPF target a plain load is one instruction (and what the verifier wants: on
  * processors that cannot load unaligned words it knows where NET_IP_ALIGN puts the IP header); elsewhere the compiler
- * has to be told.
+ * has to know it.
  */
 #ifdef __bpf__
 #define LOAD(type, place) (*(const type *)(place))

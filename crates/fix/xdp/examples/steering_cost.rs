@@ -1,4 +1,4 @@
-//! What the steering program costs a frame, beside programs that do the least: `cargo run --release -p rxlane-xdp
+//! What the steering program costs a frame, compared with programs that do the least: `cargo run --release -p rxlane-xdp
 //! --example steering_cost [ROUNDS [FOLDER]]`, as root. Every program runs in each round, one after the other; a figure
 //! is the median of the rounds with the least and the greatest, and a ratio is taken round by round. FOLDER holds other
 //! objects (`bpf/build FOLDER` of another revision), which run right behind those compiled in.

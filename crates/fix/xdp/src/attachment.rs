@@ -102,8 +102,8 @@ pub fn attach<T: Plan>(plan: &T) -> Result<Attachment<T::Parts>, Error> {
     attachment.inspect_err(|_| drop(Attachment::<T::Parts>::remove(interface)))
 }
 
-/// What [`attach`] would find in its way, without changing anything: the driver's own refusal shows only when it is
-/// asked to attach, the verifier's only when programs are loaded.
+/// What [`attach`] would find in its way, without changing anything: the driver's own refusal shows only when it has
+/// to attach it, the verifier's only when programs are loaded.
 pub fn check<T: Plan>(plan: &T) -> Result<(), Error> {
     possible(plan).map(drop)
 }

@@ -142,7 +142,7 @@ impl Interface {
         })
     }
 
-    /// The driver, as sysfs and ethtool name it; `None` where it has none or cannot be asked.
+    /// The driver, as sysfs and ethtool name it; `None` where it has none or cannot be queried.
     pub fn driver(&self) -> Option<String> {
         driver(&self.link().ok()?)
     }
@@ -218,7 +218,7 @@ impl Program {
     }
 
     /// The command that takes off a program that netlink attached, in backquotes. Without its mode a driver that runs
-    /// programs is asked, and says yes although a generic one stays.
+    /// programs is queried, and says yes although a generic one stays.
     pub fn off(&self, interface: &str) -> String {
         let mode = if self.mode == Some(Mode::Generic) { "xdpgeneric" } else { "xdp" };
         format!("`ip link set dev {quoted_interface} {mode} off`", quoted_interface = quoted(interface))

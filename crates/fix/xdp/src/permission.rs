@@ -45,7 +45,7 @@ pub(crate) fn missing() -> Vec<&'static str> {
     NEEDED.iter().filter(|&&(number, _)| is_missing(number)).map(|&(_, name)| name).collect()
 }
 
-/// Whether the calling thread sees all attachments there are: where it may look at none, there is no telling that an
+/// Whether the calling thread sees all attachments there are: where it may look at none, it is unknown whether an
 /// interface has none.
 pub(crate) fn sees_all() -> bool {
     missing().is_empty() && has(SYS_ADMIN)

@@ -27,7 +27,7 @@ use crate::permission::refused;
 use kernel::bpf::{self, LinkInfo};
 use kernel::netlink::Xdp;
 
-/// Names of pins beside those of the maps in [`layout::map`](crate::layout::map).
+/// Names of pins besides those of the maps in [`layout::map`](crate::layout::map).
 pub(crate) const LINK: &str = "link";
 /// The program of the map of CPUs.
 pub(crate) const ARRIVE: &str = "arrive";

@@ -1,7 +1,7 @@
 //! What the steering program decides, in Rust: the answer that the program is held to.
 //!
 //! Headers up to the IP header are judged by [`wire::dissect()`]. Where a dissection says more than steering needs (what
-//! is wrong behind the ports, or with options) it is not asked; where the program follows fewer headers, that is said
+//! is wrong behind the ports, or with options) it is not consulted; where the program follows fewer headers, that is said
 //! here.
 
 use crate::hash;

@@ -13,7 +13,7 @@ fn frames_go_to_the_cpus_of_their_buckets_and_are_counted() {
     let Some(machine) = Machine::new() else { return };
     let attachment = machine.attached();
     assert_eq!((attachment.attached_as(), attachment.frags()), (WAN, true));
-    assert_eq!(machine.namespace.inside(|| attachment.mode()).expect("asked"), Mode::Native);
+    assert_eq!(machine.namespace.inside(|| attachment.mode()).expect("queried"), Mode::Native);
     let sent = machine.namespace.send(PEER, (0..4000).map(|flow| pppoe(flow, 100))).expect("sent");
     let arp = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 2, 8, 6], vec![0; 46]].concat();
     machine.namespace.send(PEER, [arp]).expect("sent");

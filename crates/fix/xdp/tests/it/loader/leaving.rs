@@ -72,7 +72,7 @@ fn killed_at_any_moment_there_is_a_whole_attachment_or_none() {
     let folder = PathBuf::from(format!("/sys/fs/bpf/rxlane/steer/{}/{WAN}", machine.inode));
     let pins = ["BUCKETS", "COUNTS", "ABOUT", "arrive", "steer", "link"];
     let (mut whole, mut beginnings) = (0, 0);
-    // Once at each pin; then, since a busy machine kills later than asked, until both outcomes were seen.
+    // Once at each pin; then, since a busy machine kills later than requested, until both outcomes were seen.
     for round in 0..60 {
         if round >= pins.len() + 2 && whole > 0 && beginnings > 2 {
             break;
@@ -98,7 +98,7 @@ fn killed_at_any_moment_there_is_a_whole_attachment_or_none() {
         victim.kill().expect("killed");
         victim.wait().expect("its end");
 
-        let program = machine.namespace.inside(|| find(WAN).program()).expect("asked");
+        let program = machine.namespace.inside(|| find(WAN).program()).expect("queried");
         match machine.open() {
             Some(attachment) => {
                 let attached_as = program.and_then(|program| program.attached_as);
@@ -128,7 +128,7 @@ fn killed_at_any_moment_there_is_a_whole_attachment_or_none() {
     assert!(whole > 0 && beginnings > 2, "{whole} whole, {beginnings} begun");
 }
 
-/// Sleeping takes longer than what is to be told apart.
+/// Sleeping takes longer than what is to be distinguished.
 fn spin(time: Duration) {
     let started = Instant::now();
     while started.elapsed() < time {

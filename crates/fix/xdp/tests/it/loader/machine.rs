@@ -15,7 +15,7 @@ pub const WAN: &str = "wan0";
 /// The end that frames are sent from.
 pub const PEER: &str = "peer0";
 
-/// Time for the kernel to do what it does without being asked again.
+/// Time for the kernel to do what it does without another request.
 pub const SOON: Duration = testkit::PATIENCE;
 
 fn probe() -> Result<(), Missing> {
@@ -75,7 +75,7 @@ impl Machine {
 
     /// Neither a program nor a pin.
     pub fn assert_clean(&self, interface: &str) {
-        let program = self.namespace.inside(|| find(interface).program()).expect("asked");
+        let program = self.namespace.inside(|| find(interface).program()).expect("queried");
         assert_eq!(program, None);
         assert_eq!(self.folders(), Vec::<PathBuf>::new());
     }

@@ -34,27 +34,27 @@ fn a_program_of_another_tool_is_named() {
     {
         assert!(said.contains(word), "{said}");
     }
-    let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
+    let program = machine.namespace.inside(|| find(WAN).program()).expect("queried").expect("there");
     assert_eq!((program.mode, &program.attached_as), (Some(Mode::Native), &None));
     assert_eq!(program.attached_by, Some(rxlane_xdp::AttachedBy::Netlink));
     let off = |program: Program| {
         let command = program.off(WAN);
         let words: Vec<&str> = command.trim_matches('`').split(' ').skip(1).collect();
         machine.namespace.run("ip", &words).expect("off");
-        let left = machine.namespace.inside(|| find(WAN).program()).expect("asked");
+        let left = machine.namespace.inside(|| find(WAN).program()).expect("queried");
         assert_eq!(left, None, "{command}");
     };
     off(program);
     let set = ["link", "set", "dev", WAN, "xdpgeneric", "obj", &object, "sec", "xdp"];
     machine.namespace.run("ip", &set).expect("attached");
-    let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
+    let program = machine.namespace.inside(|| find(WAN).program()).expect("queried").expect("there");
     assert_eq!(program.mode, Some(Mode::Generic));
     off(program);
     machine.assert_clean(WAN);
 }
 
 #[test]
-fn a_driver_without_native_xdp_is_told_from_one_that_refuses() {
+fn a_driver_without_native_xdp_differs_from_one_that_refuses() {
     let Some(machine) = Machine::new() else { return };
     let error = machine.namespace.inside(|| attach(&plan(find("lo")))).expect_err("no native XDP");
     let said = error.to_string();
@@ -66,7 +66,10 @@ fn a_driver_without_native_xdp_is_told_from_one_that_refuses() {
     assert!(said.contains("native mode"), "the kernel's own words are missing: {said}");
     machine.assert_clean("lo");
     let generic = machine.namespace.inside(|| attach(&Plan { mode: Mode::Generic, ..plan(find("lo")) }));
-    assert_eq!(machine.namespace.inside(|| generic.expect("attached").mode()).expect("asked"), Mode::Generic);
+    assert_eq!(
+        machine.namespace.inside(|| generic.expect("attached").mode()).expect("queried"),
+        Mode::Generic
+    );
 }
 
 /// A veth takes no XDP program whose peer's frames would not fit into one buffer, unless it takes several: those for
@@ -110,7 +113,7 @@ fn what_is_not_there_is_named() {
 
     let removed = machine.namespace.inside(|| plan(find(WAN)));
     machine.namespace.run("ip", &["link", "del", PEER]).expect("removed");
-    let error = machine.namespace.inside(|| attach(&removed)).expect_err("gone");
+    let error = machine.namespace.inside(|| attach(&removed)).expect_err("removed");
     assert!(matches!(error, Error::NoInterface { .. }), "{error}");
     assert_eq!(machine.folders(), Vec::<std::path::PathBuf>::new());
     assert_eq!(Class::ALL.len(), 5);
@@ -195,7 +198,7 @@ fn a_read_only_bpf_file_system_is_said_to_be_one() {
 }
 
 #[test]
-fn root_of_a_user_namespace_is_told_that_it_is_none_here() {
+fn root_of_a_user_namespace_learns_that_it_is_none_here() {
     let Some(unshare) = require("unshare", program("unshare")) else { return };
     let arguments = arguments();
     let mut command = Command::new(unshare);

@@ -35,7 +35,7 @@ fn every_captured_frame_has_one_decision() {
     assert!(agreement.steered > 0);
 }
 
-/// The flow of a frame without a defect is the one that its dissection tells.
+/// The flow of a frame without a defect is the one that its dissection reports.
 pub fn as_dissected(bytes: &[u8]) {
     let seen = dissect(Link::Ethernet, bytes, bytes.len());
     let decision = decide(bytes, &Settings { symmetric: 0, ..settings() });

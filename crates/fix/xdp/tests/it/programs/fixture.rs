@@ -243,7 +243,7 @@ fn ipv6() -> Vec<Fixture> {
             let packet = tags(2).ipv6(HOP_BY_HOP).extension(TCP, 1).tcp();
             packet.set_ip(4, &[0, 0]).set_ip(42, &jumbo)
         }),
-        steered("a jumbo option beside a length", Qinq, PORTS6, {
+        steered("a jumbo option with a length", Qinq, PORTS6, {
             let packet = tags(2).ipv6(HOP_BY_HOP).extension(TCP, 1).tcp();
             packet.set_ip(42, &[0xc2, 4, 0, 1, 0, 0])
         }),

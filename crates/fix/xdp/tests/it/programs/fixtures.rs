@@ -15,11 +15,11 @@ fn the_reference_decides_as_the_fixtures_say() {
     for Fixture { name, frame, expected } in fixture::all() {
         let found = decide(&frame, &settings());
         let flow = found.flow.map(|(flow, _)| flow.to_string());
-        let shown = match (&flow, found.class) {
+        let decided = match (&flow, found.class) {
             (Some(flow), Some(class)) => Ok((class, flow.as_str())),
             _ => Err(found.reason),
         };
-        assert_eq!(shown, expected, "{name}");
+        assert_eq!(decided, expected, "{name}");
     }
 }
 
@@ -93,7 +93,7 @@ pub fn count(sums: &mut Sums, decision: &Decision, given: u32) {
 }
 
 #[test]
-fn a_header_behind_the_first_buffer_is_told_from_a_missing_one() {
+fn a_header_behind_the_first_buffer_differs_from_a_missing_one() {
     let settings = settings();
     let far = fixture::all().pop().expect("a fixture").frame;
     assert_eq!(decide_in_buffers(&far[..FIRST_BUFFER], far.len(), &settings).reason, Reason::NotLinear);

@@ -1,4 +1,4 @@
-//! How evenly flows fall into buckets, and that both directions of a flow meet where that is wanted.
+//! How evenly flows fall into buckets, and that both directions of a flow meet where that is requested.
 
 use crate::programs::settings;
 use rand_core::{Rng, SeedableRng};
@@ -80,7 +80,7 @@ fn flows_of_every_plan_spread_over_the_buckets_whatever_the_key() {
 }
 
 #[test]
-fn both_directions_meet_where_wanted_and_only_there() {
+fn both_directions_meet_where_requested_and_only_there() {
     let symmetric = Settings { symmetric: 1, ..settings() };
     let mut apart = 0;
     for (_, plan) in PLANS {

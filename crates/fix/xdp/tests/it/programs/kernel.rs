@@ -25,7 +25,7 @@ pub fn probe() -> Result<(), Missing> {
         Err(error) if rustix::process::geteuid().is_root() => {
             Err(Missing(format!("the kernel does not take the program (it wants Linux 5.19): {error}")))
         }
-        Err(_) => Err(Missing("eBPF programs take root (run the tests as root)".to_owned())),
+        Err(_) => Err(Missing("eBPF programs require root (run the tests as root)".to_owned())),
     }
 }
 

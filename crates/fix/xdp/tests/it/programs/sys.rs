@@ -57,7 +57,7 @@ impl Parser {
         self.reasons
     }
 
-    /// The frame is what was put into `memory`, and `length` bytes long. Beside the decision, whether both ways
+    /// The frame is what was put into `memory`, and `length` bytes long. Besides the decision, whether both ways
     /// through the parser come to it.
     pub fn decide(&self, memory: &Guarded, length: usize, settings: &Settings) -> (Decision, bool) {
         let mut decision = Decision::default();
