@@ -14,7 +14,7 @@ fn see(frame: Frame<'_>) -> Seen {
 }
 
 /// The problems. How an inflater words its error may depend on the size of its output, so that is left out.
-fn told(report: &Report) -> Vec<String> {
+fn problems(report: &Report) -> Vec<String> {
     let stable = |message: String| match message.split_once("cannot be unpacked") {
         Some((before, _)) => before.to_owned(),
         None => message,
@@ -31,7 +31,7 @@ fn in_order(mut capture: Capture, chunk: usize) -> (Vec<Seen>, Vec<String>) {
     }
     let report = capture.report();
     assert_eq!(report.frames, seen.len() as u64);
-    (seen, told(&report))
+    (seen, problems(&report))
 }
 
 fn in_parallel(mut capture: Capture, chunk: usize) -> (Vec<Seen>, Vec<String>) {
@@ -43,7 +43,7 @@ fn in_parallel(mut capture: Capture, chunk: usize) -> (Vec<Seen>, Vec<String>) {
     );
     let mut seen: Vec<Seen> = seen.into_iter().flatten().collect();
     seen.sort_unstable();
-    (seen, told(&report))
+    (seen, problems(&report))
 }
 
 pub fn run(bytes: &[u8]) {

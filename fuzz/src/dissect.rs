@@ -1,5 +1,5 @@
 //! Any bytes as a frame of any link type, captured whole or in part: no panic, the short cut for common
-//! frames tells the same as the general walk, everything told lies within the frame, and a capture that kept
+//! frames reports the same as the general walk, everything reported lies within the frame, and a capture that kept
 //! less of a good frame makes it no worse than cut by the capture.
 
 use rxlane_wire::dissect::dissect_general;
@@ -9,8 +9,8 @@ use rxlane_wire::{Class, Dissection, Link, dissect};
 const LINKS: [Link; 6] =
     [Link::Ethernet, Link::LinuxCooked, Link::LinuxCooked2, Link::Ip, Link::Ppp, Link::PppOverEthernet];
 
-/// All that is told, for comparison.
-fn told(seen: &Dissection, frame: &[u8]) -> impl PartialEq + std::fmt::Debug + use<> {
+/// All that is reported, for comparison.
+fn fields(seen: &Dissection, frame: &[u8]) -> impl PartialEq + std::fmt::Debug + use<> {
     let headers = (seen.stack(), seen.error().copied(), seen.pppoe(), seen.ppp_protocol());
     let tags = (seen.tags(frame).collect::<Vec<_>>(), seen.tpids(), seen.tag_bytes(frame).to_vec());
     let ip = (seen.flow().copied(), seen.fragment(), seen.has_ipv4_options(), seen.extensions());
@@ -42,7 +42,7 @@ pub fn run(bytes: &[u8]) {
     let wire_length = frame.len() + usize::from(u16::from_be_bytes([missing_high, missing_low]));
     for wire_length in [frame.len(), wire_length] {
         let seen = dissect(link, frame, wire_length);
-        assert_eq!(told(&seen, frame), told(&dissect_general(link, frame, wire_length), frame));
+        assert_eq!(fields(&seen, frame), fields(&dissect_general(link, frame, wire_length), frame));
         lies_within(&seen, frame);
         let kept = &frame[..frame.len().min(usize::from(cut))];
         let of_part = dissect(link, kept, wire_length);

@@ -49,10 +49,10 @@ const TARGETS: &[(&str, Target)] = &[
 ];
 
 static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
-    let wanted = std::env::var("RXLANE_FUZZ").unwrap_or_default();
-    let found = TARGETS.iter().find(|(name, _)| *name == wanted);
+    let target = std::env::var("RXLANE_FUZZ").unwrap_or_default();
+    let found = TARGETS.iter().find(|(name, _)| *name == target);
     let names = TARGETS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" ");
-    found.unwrap_or_else(|| panic!("RXLANE_FUZZ={wanted}: no such target; there are {names}")).1
+    found.unwrap_or_else(|| panic!("RXLANE_FUZZ={target}: no such target; there are {names}")).1
 });
 
 fuzz_target!(|bytes: &[u8]| CHOSEN(bytes));

@@ -8,8 +8,7 @@ use rxlane_wire::error::Rule;
 use rxlane_wire::ppp::{Compression, PppProtocol, protocol};
 
 pub fn run(bytes: &[u8]) {
-    let (strict, lenient) =
-        (protocol(bytes, Compression::Forbidden), protocol(bytes, Compression::Allowed));
+    let (strict, lenient) = (protocol(bytes, Compression::Forbidden), protocol(bytes, Compression::Allowed));
     match (strict, lenient) {
         (Ok((strict, 2)), Ok((lenient, 2))) => {
             assert_eq!(strict, lenient);

@@ -31,7 +31,7 @@ struct World {
     now: Duration,
     seed: u64,
     /// The last PADI or PADR, and to whom.
-    asked: Option<(MacAddress, Vec<u8>)>,
+    request: Option<(MacAddress, Vec<u8>)>,
     /// The concentrator and number of the session, and the last Configure-Requests of this client, by protocol.
     session: (MacAddress, u16),
     requests: BTreeMap<[u8; 2], Vec<u8>>,
@@ -74,7 +74,7 @@ impl World {
             own,
             now: Duration::from_secs(1000),
             seed: 1,
-            asked: None,
+            request: None,
             session: (concentrator(0), 0),
             requests: BTreeMap::new(),
             is_open: false,
@@ -126,10 +126,10 @@ impl World {
         behind
     }
 
-    /// A concentrator answers what was asked last: a PADO, or a PADS with a number.
+    /// A concentrator answers what was requested last: a PADO, or a PADS with a number.
     fn answer(&mut self, which: u8) {
-        let Some((destination, asked)) = self.asked.take() else { return };
-        let Ok(message) = Message::parse(&asked) else { return };
+        let Some((destination, request)) = self.request.take() else { return };
+        let Ok(message) = Message::parse(&request) else { return };
         let is_padi = message.code() == Code::PADI;
         if !is_padi && destination != concentrator(which) {
             return;
@@ -169,7 +169,7 @@ impl World {
                 Action::Send { stage: Stage::Discovery, destination, payload } => {
                     let message = Message::parse(&payload).expect("a packet");
                     if matches!(message.code(), Code::PADI | Code::PADR) {
-                        self.asked = Some((destination, payload));
+                        self.request = Some((destination, payload));
                     }
                 }
                 Action::Send { destination, payload, .. } => {

@@ -31,12 +31,12 @@ pub fn run(bytes: &[u8]) {
     message(bytes);
     let mut drawn = 0;
     let mut random = |bytes: &mut [u8]| fill(&mut drawn, bytes);
-    let mut wanted = host::Config::default();
-    wanted.max_payload = 1500;
+    let mut requested = host::Config::default();
+    requested.max_payload = 1500;
     let mut offered = concentrator::Config::new(b"ac");
     offered.max_payload = 1508;
     let concentrator = Concentrator::new(offered, Duration::ZERO, &mut random);
-    let host = Host::new(Arc::new(wanted), HOST);
+    let host = Host::new(Arc::new(requested), HOST);
     let mut machines =
         Machines { now: Duration::ZERO, host, concentrator, uniq: Vec::new(), cookies: Vec::new(), drawn };
     machines.start();
@@ -153,9 +153,9 @@ impl Machines {
             Answer::Ignored(_) => {}
             Answer::Offer(payload) => {
                 let offer = Message::parse(&payload).expect("it can be read");
-                let asked = Message::parse(packet.payload).expect("a PADI");
-                assert_eq!(offer.host_uniq(), asked.host_uniq());
-                assert_eq!(offer.relay_session_id(), asked.relay_session_id());
+                let padi = Message::parse(packet.payload).expect("a PADI");
+                assert_eq!(offer.host_uniq(), padi.host_uniq());
+                assert_eq!(offer.relay_session_id(), padi.relay_session_id());
                 self.cookies.push(offer.cookie().expect("a cookie").to_vec());
             }
             Answer::Request(request) => {

@@ -30,10 +30,10 @@ fn super_packet(bytes: &[u8]) {
     let mut header = NetHeader::parse(header);
     let mut packet = packet.to_vec();
     let seen = dissect(Link::Ip, &packet, packet.len());
-    if choices & 1 != 0 && mend_partial(&seen, &mut packet, &mut header).is_none() {
+    if choices & 1 != 0 && fix_partial(&seen, &mut packet, &mut header).is_none() {
         return;
     }
-    let is_mended = choices & 1 != 0;
+    let is_fixed = choices & 1 != 0;
     let text = ["none", "q:5", "ad:5,q:6,pppoe:7"][usize::from(choices >> 1) % 3];
     let Ok(encapsulation) = text.parse() else { return };
     let Ok(prefix) = Prefix::new(&encapsulation, MACS[0], MACS[1]) else { return };
@@ -53,7 +53,7 @@ fn super_packet(bytes: &[u8]) {
             let inner = &frame[prefix.length()..];
             assert!(verify_ipv4_header(&inner[..usize::from(inner[0] & 15) * 4]));
         }
-        if is_mended && header.is_super_packet() {
+        if is_fixed && header.is_super_packet() {
             assert_ne!(verify(&frame).transport, Verdict::Wrong, "{header:?}");
         }
     }
@@ -65,7 +65,7 @@ fn super_packet(bytes: &[u8]) {
 
 /// Makes the virtio header and the partial checksum what they should be for this packet, where it has no extension
 /// headers.
-fn mend_partial(seen: &Dissection, packet: &mut [u8], header: &mut NetHeader) -> Option<()> {
+fn fix_partial(seen: &Dissection, packet: &mut [u8], header: &mut NetHeader) -> Option<()> {
     let flow = seen.flow().filter(|flow| flow.has_ports() && seen.extensions().is_empty())?;
     let at = seen.transport_offset()?;
     let is_v4 = flow.source().is_ipv4();
@@ -115,7 +115,7 @@ fn frames(mut steps: &[u8]) -> Vec<Vec<u8>> {
             }
         };
         if step & 0x80 == 0 {
-            mend(&mut frame);
+            fill_checksums(&mut frame);
         }
         if step & 0x40 != 0 {
             frame.extend([0xee; 7]);
@@ -151,7 +151,7 @@ fn go_on(frame: &mut [u8]) {
 }
 
 /// Fills in the checksums.
-fn mend(frame: &mut [u8]) {
+fn fill_checksums(frame: &mut [u8]) {
     let seen = dissect(Link::Ethernet, frame, frame.len());
     let (Some(flow), Some(network), None) = (seen.flow().copied(), seen.network_offset(), seen.error())
     else {
@@ -186,7 +186,7 @@ fn packet_of(frame: &[u8]) -> Option<&[u8]> {
     packet.get(..length)
 }
 
-/// What tells the link of a frame: stack, VLANs, labels, session.
+/// What identifies the link of a frame: stack, VLANs, labels, session.
 fn link_of(seen: &Dissection, frame: &[u8]) -> impl Eq + std::hash::Hash + use<> {
     let vids: Vec<u16> = seen.tags(frame).map(|tag| tag.tci.vid()).collect();
     let type_at = 12 + 4 * vids.len();

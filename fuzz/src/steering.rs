@@ -1,6 +1,6 @@
 //! Any bytes as a frame, whole or in several buffers: no panic, the flow of a frame without a defect is the one that its
-//! dissection tells, what is missing from a first buffer only makes a frame one that is not read, and both directions of
-//! a flow have one bucket where that is wanted. (The programs and the C parser are held to the same decisions by the
+//! dissection reports, what is missing from a first buffer only makes a frame one that is not read, and both directions of
+//! a flow have one bucket where that is requested. (The programs and the C parser are held to the same decisions by the
 //! tests of crate xdp.)
 
 use rxlane_wire::{Fragment, Link, dissect};
@@ -21,9 +21,9 @@ pub fn run(bytes: &[u8]) {
     if let Some((flow, _)) = decision.flow {
         assert_eq!(bucket(&flow, &symmetric), bucket(&flow.reversed(), &symmetric));
         assert_eq!(decide(frame, &symmetric).flow.map(|(flow, _)| flow), Some(flow));
-        if let (None, Some(told)) = (seen.error(), seen.flow()) {
-            assert_eq!((flow.source(), flow.destination()), (told.source(), told.destination()));
-            let port = if seen.fragment() == Fragment::None { told.source_port() } else { None };
+        if let (None, Some(dissected)) = (seen.error(), seen.flow()) {
+            assert_eq!((flow.source(), flow.destination()), (dissected.source(), dissected.destination()));
+            let port = if seen.fragment() == Fragment::None { dissected.source_port() } else { None };
             assert_eq!(flow.source_port(), port);
         }
     }

@@ -132,7 +132,7 @@ fn sessions(corpus: &Corpus) -> Done {
         [&[length + 2], &protocol[..], &[code, identifier, 0, length], data].concat()
     };
     // Magic numbers and identifiers are those of the target's own random numbers; what is not right is dropped.
-    let scenes: [Vec<Vec<u8>>; 4] = [
+    let exchanges: [Vec<Vec<u8>>; 4] = [
         vec![
             packet(lcp, 1, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x12\x34\x56\x78"),
             packet(lcp, 4, 1, b"\x01\x04\x05\xd4"),
@@ -164,12 +164,12 @@ fn sessions(corpus: &Corpus) -> Done {
         ],
         vec![vec![0xf0; 12]],
     ];
-    for (number, scene) in scenes.iter().enumerate() {
+    for (number, exchange) in exchanges.iter().enumerate() {
         for choice in 0..8 {
             corpus.put(
                 "ppp_session",
                 &format!("{number}-{choice}"),
-                &[&[choice], &scene.concat()[..]].concat(),
+                &[&[choice], &exchange.concat()[..]].concat(),
             )?;
         }
     }
