@@ -11,11 +11,11 @@ use measure::{Way, compare};
 use rxlane_offload::checksum::{Path, Sum};
 use std::process::ExitCode;
 
-/// What is wanted against the best peer, and for how many bytes.
+/// What is required against the best peer, and for how many bytes.
 const TARGET: (usize, f64) = (1460, 1.3);
 const LENGTHS: [usize; 7] = [20, 40, 64, 576, 1460, 9000, 65000];
 
-/// Bytes of all inputs together, about: what the first-level cache holds beside the rest.
+/// Bytes of all inputs together, about: what the first-level cache holds besides the rest.
 const TOGETHER: usize = 16384;
 
 /// Inputs of one length in one buffer, each starting 6 bytes after a multiple of 64, as behind headers.

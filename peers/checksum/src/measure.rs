@@ -79,7 +79,7 @@ pub fn compare(length: usize, inputs: &Inputs, ways: &[Way], sums: usize, target
     let best = |turn: &Vec<f64>| turn[1..=PEERS].iter().copied().fold(f64::INFINITY, f64::min);
     let ratio = Spread::of(turns.iter().map(|turn| best(turn) / turn[0]).collect());
     let verdict = target.map_or(String::new(), |target| {
-        format!("; wanted {target}x: {}", if ratio.0[0] >= target { "met" } else { "missed" })
+        format!("; required {target}x: {}", if ratio.0[0] >= target { "met" } else { "missed" })
     });
     println!("  rxlane against the best peer: {}x{verdict}", ratio.print());
 }

@@ -82,7 +82,7 @@ where
     (0..inputs.len()).fold(0, |hash: u32, i| toeplitz.single(&few[i.wrapping_add(hash as usize) & 63]))
 }
 
-/// What is wanted of each comparison, in the order in which they are made.
+/// What is required of each comparison, in the order in which they are made.
 struct Targets {
     portable: f64,
     latency: f64,

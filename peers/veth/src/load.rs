@@ -14,7 +14,7 @@ const INTERVAL: &str = "0.002";
 /// Mean round trip to an address, microseconds.
 pub fn round_trip(from: &Namespace, to: &str) -> anyhow::Result<f64> {
     let ping = |count: &str| from.run("ping", &["-q", "-c", count, "-i", INTERVAL, to]).context("ping");
-    // Neighbours have to be asked for first.
+    // Neighbours have to be resolved first.
     ping("20")?;
     let said = ping(PINGS)?;
     // rtt min/avg/max/mdev = 0.022/0.026/0.120/0.009 ms
@@ -50,6 +50,7 @@ pub fn iperf(ends: &[Namespace; 2], to: &str, more: &[&str], seconds: u32) -> an
 /// Bit/s of TCP payload that arrived in a transfer, and its bytes.
 pub fn arrived(answer: &Value) -> anyhow::Result<(f64, f64)> {
     let sum = &answer["end"]["sum_received"];
-    let figure = |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 tells no {name}: {answer}"));
+    let figure =
+        |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 reports no {name}: {answer}"));
     Ok((figure("bits_per_second")?, figure("bytes")?))
 }

@@ -74,13 +74,13 @@ impl Drop for Running {
 }
 
 /// Two ends of a pair.
-struct Scene(Ends);
+struct Topology(Ends);
 
-impl Scene {
-    fn new() -> anyhow::Result<Scene> {
+impl Topology {
+    fn new() -> anyhow::Result<Topology> {
         let ends = Ends::new(1500)?;
         ends.give_addresses([SENDER, SINK])?;
-        Ok(Scene(ends))
+        Ok(Topology(ends))
     }
 
     /// A program of one end on its CPU.
@@ -120,19 +120,19 @@ fn start(mut command: Command) -> anyhow::Result<Running> {
 }
 
 fn turn(way: Way, setting: &Setting) -> anyhow::Result<Turn> {
-    let scene = Scene::new()?;
+    let topology = Topology::new()?;
     let payload = setting.payload.to_string();
     // Longer than what is measured.
     let seconds = (setting.seconds + 3).to_string();
     let sink = |program: &Path, arguments: &[&str]| {
-        let mut command = scene.command(1, setting, program);
+        let mut command = topology.command(1, setting, program);
         command.args(arguments);
         let sink = start(command);
         sleep(Duration::from_millis(300));
         sink
     };
     let sender = |program: &Path, arguments: &[&str]| {
-        let mut command = scene.command(0, setting, program);
+        let mut command = topology.command(0, setting, program);
         command.args(arguments);
         start(command)
     };
@@ -141,13 +141,13 @@ fn turn(way: Way, setting: &Setting) -> anyhow::Result<Turn> {
             let iperf = Path::new("iperf3");
             let _sink = sink(iperf, &["-s", "-1"])?;
             let _sender = sender(iperf, &["-c", SINK, "-u", "-b", "0", "-l", &payload, "-t", &seconds])?;
-            scene.measured(setting.seconds)
+            topology.measured(setting.seconds)
         }
         Way::Original => {
             let folder = setting.original.as_deref().context("no folder")?;
             let _sink = sink(&folder.join("udpreceiver1"), &[&format!("{SINK}:{PORT}")])?;
             let _sender = sender(&folder.join("udpsender"), &[&format!("{SINK}:{PORT}")])?;
-            scene.measured(setting.seconds)
+            topology.measured(setting.seconds)
         }
         Way::Rxlane => {
             let _sink = sink(&setting.rxlane, &["bench", "recv"])?;
@@ -155,20 +155,20 @@ fn turn(way: Way, setting: &Setting) -> anyhow::Result<Turn> {
                 &setting.rxlane,
                 &["bench", "send", SINK, "--payload", &payload, "--seconds", &seconds, "--rate", "max"],
             )?;
-            scene.measured(setting.seconds)
+            topology.measured(setting.seconds)
         }
-        Way::Segments => segments(&scene, setting),
+        Way::Segments => segments(&topology, setting),
     }
 }
 
 /// Messages that the kernel cuts and puts together, as rxlane counts their datagrams.
-fn segments(scene: &Scene, setting: &Setting) -> anyhow::Result<Turn> {
+fn segments(topology: &Topology, setting: &Setting) -> anyhow::Result<Turn> {
     let segments = (65_507 / setting.payload).clamp(1, 64).to_string();
-    let mut sink = scene.command(1, setting, &setting.rxlane);
+    let mut sink = topology.command(1, setting, &setting.rxlane);
     sink.args(["bench", "recv", "--gro", "--once", "--json"]).stdout(Stdio::piped());
     let sink = sink.spawn().context("rxlane bench recv")?;
     sleep(Duration::from_millis(300));
-    let mut sender = scene.command(0, setting, &setting.rxlane);
+    let mut sender = topology.command(0, setting, &setting.rxlane);
     sender.args(["bench", "send", SINK, "--json", "--rate", "max", "--gso", &segments]);
     sender.args(["--payload", &setting.payload.to_string(), "--seconds", &setting.seconds.to_string()]);
     let sent = sender.output().context("rxlane bench send")?;

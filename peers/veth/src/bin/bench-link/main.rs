@@ -1,15 +1,15 @@
-//! What a link carries between two network namespaces, beside the bare veth pair below it: TCP of one and of eight flows,
+//! What a link carries between two network namespaces, compared with the bare veth pair below it: TCP of one and of eight flows,
 //! long datagrams, datagrams of 64 bytes, round trips on an idle link, and the CPU time of it all.
 //!
 //! `bench-link RXLANE [ROUNDS [SECONDS [ENCAPSULATION]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round
 //! every way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU.
 //! `PEER` in an encapsulation is the MAC address of the other end.
 
-mod scene;
+mod topology;
 
 use anyhow::Context;
-use scene::{Scene, Version, Way};
 use std::path::Path;
+use topology::{Topology, Version, Way};
 use veth::cpu::Busy;
 use veth::rounds::{self, Column, Turns, spread};
 
@@ -57,7 +57,7 @@ fn main() -> anyhow::Result<()> {
     let rounds: usize = arguments.next().map_or(Ok(9), |text| text.parse()).context(usage)?;
     let seconds: u32 = arguments.next().map_or(Ok(2), |text| text.parse()).context(usage)?;
     let encapsulation = arguments.next().unwrap_or_else(|| "ad:100,q:200,pppoe:7@PEER".to_owned());
-    println!("{encapsulation}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
+    println!("{encapsulation}, {rounds} rounds, {seconds} s each; MTU {}", topology::MTU);
     let turn = |way| turn(way, &rxlane, &encapsulation, seconds);
     let turns = rounds::measure(&Way::ALL, rounds, &COLUMNS, Way::name, turn)?;
     table(&turns);
@@ -66,17 +66,17 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::Result<Turn> {
-    let scene = Scene::new(way, rxlane, encapsulation)?;
-    let round_trip = scene.round_trip()?;
-    let before = Busy::now(&scene.pids())?;
-    let (one, bytes) = scene.tcp(Version::V4, 1, seconds)?;
-    let spent = Busy::now(&scene.pids())?.since(&before);
-    let (eight, _) = scene.tcp(Version::V4, 8, seconds)?;
-    let (one_v6, _) = scene.tcp(Version::V6, 1, seconds)?;
-    let (eight_v6, _) = scene.tcp(Version::V6, 8, seconds)?;
+    let topology = Topology::new(way, rxlane, encapsulation)?;
+    let round_trip = topology.round_trip()?;
+    let before = Busy::now(&topology.pids())?;
+    let (one, bytes) = topology.tcp(Version::V4, 1, seconds)?;
+    let spent = Busy::now(&topology.pids())?.since(&before);
+    let (eight, _) = topology.tcp(Version::V4, 8, seconds)?;
+    let (one_v6, _) = topology.tcp(Version::V6, 1, seconds)?;
+    let (eight_v6, _) = topology.tcp(Version::V6, 8, seconds)?;
     let long = |version: Version| {
         let bytes = version.longest_datagram();
-        Ok::<f64, anyhow::Error>(scene.udp(version, bytes, seconds)? * f64::from(bytes) * 8.0)
+        Ok::<f64, anyhow::Error>(topology.udp(version, bytes, seconds)? * f64::from(bytes) * 8.0)
     };
     let gigabytes = bytes / 1e9;
     Ok(Turn {
@@ -86,7 +86,7 @@ fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::R
         eight_v6,
         long: long(Version::V4)?,
         long_v6: long(Version::V6)?,
-        short: scene.udp(Version::V4, 64, seconds)?,
+        short: topology.udp(Version::V4, 64, seconds)?,
         round_trip,
         cpu: spent.all / gigabytes,
         softirq: spent.softirq / gigabytes,

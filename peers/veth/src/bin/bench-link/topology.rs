@@ -67,10 +67,10 @@ impl Version {
 }
 
 /// Both ends of a way.
-pub struct Scene(Ends);
+pub struct Topology(Ends);
 
-impl Scene {
-    pub fn new(way: Way, rxlane: &Path, encapsulation: &str) -> anyhow::Result<Scene> {
+impl Topology {
+    pub fn new(way: Way, rxlane: &Path, encapsulation: &str) -> anyhow::Result<Topology> {
         let arguments = way.arguments();
         let mut ends = Ends::new(if arguments.is_some() { BELOW } else { MTU })?;
         for (end, mac) in ends.namespaces.iter().zip(MACS) {
@@ -104,7 +104,7 @@ impl Scene {
                 ends.give_addresses(ADDRESSES)?;
             }
         }
-        Ok(Scene(ends))
+        Ok(Topology(ends))
     }
 
     /// Processes of links.

@@ -1,15 +1,15 @@
-//! What a PPPoE session of `rxlane pppoe connect` with `rxlane pppoe serve` carries between two network namespaces, beside the
+//! What a PPPoE session of `rxlane pppoe connect` with `rxlane pppoe serve` carries between two network namespaces, compared with the
 //! bare veth pair below it: TCP both ways, of one and of eight flows, round trips on an idle line, CPU time and memory.
 //!
 //! `bench-pppoe RXLANE [ROUNDS [SECONDS [VLANS]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round every
 //! way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU. VLANS is
 //! what `connect --vlan` takes. Other clients need the kernel's PPP: `lab/examples/pppoe`.
 
-mod scene;
+mod topology;
 
 use anyhow::Context;
-use scene::{Scene, Way};
 use std::path::Path;
+use topology::{Topology, Way};
 use veth::cpu::Busy;
 use veth::rounds::{self, Column, Turns, spread};
 
@@ -63,37 +63,37 @@ fn main() -> anyhow::Result<()> {
     let rounds: usize = arguments.next().map_or(Ok(9), |text| text.parse()).context(usage)?;
     let seconds: u32 = arguments.next().map_or(Ok(2), |text| text.parse()).context(usage)?;
     let vlans = arguments.next();
-    let shown = vlans.as_deref().unwrap_or("none");
-    println!("VLANs {shown}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
+    let vlan_text = vlans.as_deref().unwrap_or("none");
+    println!("VLANs {vlan_text}, {rounds} rounds, {seconds} s each; MTU {}", topology::MTU);
     let turn = |way| turn(way, &rxlane, vlans.as_deref(), seconds);
     let turns = rounds::measure(&Way::ALL, rounds, &COLUMNS, Way::name, turn)?;
     rounds::markdown(&turns, &COLUMNS, Way::name);
-    beside_bare(&turns);
+    print_against_bare(&turns);
     Ok(())
 }
 
 fn turn(way: Way, rxlane: &Path, vlans: Option<&str>, seconds: u32) -> anyhow::Result<Turn> {
-    let scene = Scene::new(way, rxlane, vlans)?;
-    let mut turn = Turn { round_trip: scene.round_trip()?, ..Turn::default() };
-    (turn.up, turn.spent[0]) = one(&scene, false, seconds)?;
-    (turn.down, turn.spent[1]) = one(&scene, true, seconds)?;
-    turn.up_eight = scene.tcp(false, 8, seconds)?.0;
-    turn.down_eight = scene.tcp(true, 8, seconds)?.0;
-    if let Some(pids) = scene.pids() {
+    let topology = Topology::new(way, rxlane, vlans)?;
+    let mut turn = Turn { round_trip: topology.round_trip()?, ..Turn::default() };
+    (turn.up, turn.spent[0]) = one(&topology, false, seconds)?;
+    (turn.down, turn.spent[1]) = one(&topology, true, seconds)?;
+    turn.up_eight = topology.tcp(false, 8, seconds)?.0;
+    turn.down_eight = topology.tcp(true, 8, seconds)?.0;
+    if let Some(pids) = topology.pids() {
         turn.memory = [memory(pids[0])?, memory(pids[1])?];
     }
     Ok(turn)
 }
 
 /// One flow: bit/s, and what it took.
-fn one(scene: &Scene, is_down: bool, seconds: u32) -> anyhow::Result<(f64, Spent)> {
+fn one(topology: &Topology, is_down: bool, seconds: u32) -> anyhow::Result<(f64, Spent)> {
     let now = || -> anyhow::Result<[Busy; 2]> {
         let [connect, serve] =
-            scene.pids().map_or([vec![], vec![]], |[connect, serve]| [vec![connect], vec![serve]]);
+            topology.pids().map_or([vec![], vec![]], |[connect, serve]| [vec![connect], vec![serve]]);
         Ok([Busy::now(&connect)?, Busy::now(&serve)?])
     };
     let before = now()?;
-    let (rate, bytes) = scene.tcp(is_down, 1, seconds)?;
+    let (rate, bytes) = topology.tcp(is_down, 1, seconds)?;
     let after = now()?;
     let [connect, serve] = [0, 1].map(|end| after[end].since(&before[end]));
     let each = |seconds: f64| seconds / (bytes / 1e9);
@@ -115,9 +115,9 @@ fn memory(pid: u32) -> anyhow::Result<f64> {
 }
 
 /// Throughput as a part of that of the bare pair without offloads, and what a round trip takes more than on it.
-fn beside_bare(turns: &Turns<Way, Turn>) {
+fn print_against_bare(turns: &Turns<Way, Turn>) {
     let Some((_, bare)) = turns.iter().find(|(way, _)| *way == Way::BareWithout) else { return };
-    println!("\nbeside the bare pair without TSO, GSO and GRO, round by round:");
+    println!("\ncompared with the bare pair without TSO, GSO and GRO, round by round:");
     for (way, turns) in turns {
         let pairs = || turns.iter().zip(bare);
         let up = spread(pairs().map(|(this, bare)| this.up / bare.up));

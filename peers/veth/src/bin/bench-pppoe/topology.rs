@@ -43,17 +43,17 @@ impl Way {
 }
 
 /// Both ends of a way; of a session the concentrator is started first.
-pub struct Scene(Ends);
+pub struct Topology(Ends);
 
-impl Scene {
-    pub fn new(way: Way, rxlane: &Path, vlans: Option<&str>) -> anyhow::Result<Scene> {
+impl Topology {
+    pub fn new(way: Way, rxlane: &Path, vlans: Option<&str>) -> anyhow::Result<Topology> {
         let mut ends = Ends::new(if way.path().is_some() { BELOW } else { MTU })?;
         let Some(path) = way.path() else {
             if way == Way::BareWithout {
                 ends.without_offloads()?;
             }
             ends.give_addresses(ADDRESSES)?;
-            return Ok(Scene(ends));
+            return Ok(Topology(ends));
         };
         let vlans = vlans.map(|vlans| format!(" --vlan {vlans}")).unwrap_or_default();
         let serve = "serve wan0 --anybody --vlan any --local 10.64.0.1 --pool 10.64.0.2-10.64.0.2";
@@ -65,7 +65,7 @@ impl Scene {
             let words: Vec<&str> = words.chain(["--ipv6", "false", "--state", &state]).collect();
             ends.start(end, rxlane, &words, ready)?;
         }
-        Ok(Scene(ends))
+        Ok(Topology(ends))
     }
 
     /// Process ids of the client and of the concentrator.
