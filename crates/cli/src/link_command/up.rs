@@ -189,7 +189,7 @@ impl UpArguments {
         } else if self.daemon.is_daemon() {
             // The log takes nothing any more, and would hold up what is said on standard error, too.
             std::process::exit(match ended {
-                Ok(Ended::Asked) => 0,
+                Ok(Ended::Requested) => 0,
                 Ok(_) => 1,
                 Err(_) => 3,
             });
@@ -233,7 +233,7 @@ fn peer(text: &str) -> Result<IpAddr, String> {
 
 fn outcome(ended: Ended, request: &Request) -> Outcome {
     match ended {
-        Ended::Asked => Outcome::Success,
+        Ended::Requested => Outcome::Success,
         Ended::ParentRemoved => {
             let parent = &request.parent;
             complain(&format!(
@@ -288,7 +288,7 @@ fn notes(out: &mut Output, texts: &[String]) -> io::Result<()> {
 fn over(out: &mut Output, status: &Status, ended: Option<Ended>) -> io::Result<()> {
     let name = &status.identity.name;
     let why = match ended {
-        Some(Ended::Asked) | None => "",
+        Some(Ended::Requested) | None => "",
         Some(Ended::ParentRemoved) => ", since its parent is",
         Some(Ended::InterfaceDeleted) => ", since somebody deleted it",
     };

@@ -173,7 +173,7 @@ fn little(case: &Case<'_>, shares: &Shares) -> Option<Little> {
         return None;
     }
     if (total as f64) < NEGLIGIBLE * case.machine().frames() as f64 {
-        return Some(Little::BesideBusiest);
+        return Some(Little::NextToBusiest);
     }
     (total < LITTLE).then_some(Little::Total)
 }

@@ -299,7 +299,8 @@ pub enum Allowed {
 #[serde(rename_all = "kebab-case")]
 pub enum Little {
     Rate(f64),
-    BesideBusiest,
+    #[serde(rename = "beside-busiest")]
+    NextToBusiest,
     Total,
 }
 

@@ -450,7 +450,7 @@ impl Connection {
             client.close(now, &mut random, actions);
         })?;
         self.over = Some(match ended {
-            Ended::Asked => Over::Requested,
+            Ended::Requested => Over::Requested,
             Ended::ParentRemoved => Over::ParentRemoved,
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         });

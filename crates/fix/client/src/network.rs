@@ -301,7 +301,7 @@ impl Network {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(Error::worker(&self.request.name)),
-            None => Ok(Ended::Asked),
+            None => Ok(Ended::Requested),
         }
     }
 }

@@ -324,7 +324,7 @@ impl Serving {
             report(&Event::Parent { name, change: event.clone() });
         }
         Ok(seen.ended.map(|ended| match ended {
-            Ended::Asked => Over::Requested,
+            Ended::Requested => Over::Requested,
             Ended::ParentRemoved => Over::ParentRemoved,
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         }))

@@ -158,7 +158,7 @@ pub enum Event {
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    Asked,
+    Requested,
     /// The parent was removed, or went to another network namespace.
     ParentRemoved,
     /// Somebody deleted the interface of the link.
@@ -282,7 +282,7 @@ impl Running {
         loop {
             let [from_interface, from_parent, changed, stopped, failed] = self.wait()?;
             if stopped {
-                return Ok(Ended::Asked);
+                return Ok(Ended::Requested);
             }
             if changed && let Some(ended) = self.look(report)? {
                 return Ok(ended);

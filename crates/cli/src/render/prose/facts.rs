@@ -199,7 +199,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         Fact::Little(Little::Rate(rate)) => {
             format!("At {rate:.0} frames a second this limits nothing yet.")
         }
-        Fact::Little(Little::BesideBusiest) => {
+        Fact::Little(Little::NextToBusiest) => {
             "Compared with the busiest interface of this machine that is nothing.".into()
         }
         Fact::Little(Little::Total) => "So few frames limit nothing.".into(),

@@ -160,7 +160,7 @@ fn rps_of_tg3_is_the_first_queues() {
         (166..).zip(lines).map(|(vector, (count, ring))| (vector, [count, 0, 0, 0], format!("eth1-{ring}")));
     let vectors = vectors(lines);
     for (driver, queue) in [("tg3", 0), ("igb", 1)] {
-        let finding = one(&(device("eth1", driver, "14e4:165f") + &vectors), "one-queue-finding");
+        let finding = one(&(device("eth1", driver, "14e4:165f") + &vectors), "one-queue-hot");
         let rps = format!("echo e > /sys/class/net/eth1/queues/rx-{queue}/rps_cpus");
         assert_eq!(commands(&finding, System::Linux), [rps]);
     }
