@@ -7,7 +7,7 @@ DESTDIR =
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
-.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist packages bench bench-peers peers-check deps install lab lab-prepare
+.PHONY: help demo test check nightly fmt locks clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user dist packages bench bench-peers peers-check deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -32,7 +32,7 @@ demo:
 test:
 	.ci/tests
 
-check: fmt clippy test doc bpf-check peers-check unprivileged
+check: fmt locks clippy test doc bpf-check peers-check unprivileged
 
 # What takes long and seldom tells anything: before a release, and where the change is in what it looks at.
 nightly:
@@ -40,6 +40,11 @@ nightly:
 
 fmt:
 	$(CARGO) fmt --all --check
+
+# A dependency that is new in the workspace is one of what stands beside it, too.
+locks:
+	$(CARGO) update --quiet --workspace --locked
+	$(CARGO) update --quiet --workspace --locked --manifest-path peers/Cargo.toml
 
 clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
