@@ -46,9 +46,7 @@ pub use lookup::{Found, Lookup, Routes};
 pub use message::{Attributes, Message, until_zero};
 pub use neighbour::{BridgeEntry, Neighbour, bridge_entries, neighbours, refresh};
 pub use qdisc::{Qdisc, qdiscs};
-pub use route::{
-    Gateway, Route, add_route, append_route, default_route, default_routes, remove_route, route_of, route_tos,
-};
+pub use route::{Gateway, Route, default_route, default_routes, route_of, route_tos};
 pub use rule::{Rule, rules};
 pub use xdp::{Xdp, XdpFeatures, XdpMode, attach_xdp, detach_xdp, xdp_features};
 pub use xfrm::{Policy, PolicyEvents, policies};

@@ -7,7 +7,7 @@ use super::name_servers::NameServers;
 use super::script::{Notice, Occasion, Scripts};
 use super::status::DefaultRoute;
 use format::quoted;
-use kernel::netlink::{self, Address, Gateway, Route, link_local};
+use kernel::netlink::{self, Address, Gateway, Netlink, Refusal, Route, link_local};
 use link::Error;
 use link::running::{Ended, Means, Observer, Running};
 use link::status::Status;
@@ -244,7 +244,8 @@ impl Network {
         };
         let name = &self.request.name;
         let route = Route { version, destination: None, interface: self.observer.interface(), metric };
-        let refusal = netlink::add_route(&route).err();
+        let added = Netlink::route().map_err(Refusal::from).and_then(|mut netlink| netlink.add_route(&route));
+        let refusal = added.err();
         let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
             Some(libc::EEXIST) => {
                 let other = netlink::default_route(version, metric).ok().flatten();

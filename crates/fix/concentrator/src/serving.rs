@@ -370,7 +370,7 @@ fn take_back(
     forward(&path, report);
     let installed = control.step(|machine, step| machine.carried_anew(step));
     let mut state = control.state();
-    state.carried = state.carried.anew(registry, path.index());
+    state.carried = state.carried.anew(registry, path.index()).map_err(Error::kernel("add routes"))?;
     let mut lacking = state.carried.route_again();
     installed.iter().for_each(|installed| lacking.extend(state.carried.install(installed)));
     state.is_offered = false;

@@ -1,12 +1,12 @@
 //! Routes through interfaces without a next hop.
 
 use super::address::{address_bytes, family, read_address};
-use super::{Attributes, Message, Netlink, Refusal, add, get, set};
+use super::{Attributes, Message, Netlink, Refusal, get};
 use libc::{
     RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PRIORITY,
     RTM_DELROUTE, RTM_GETROUTE, RTM_NEWROUTE, RTN_UNICAST, RTPROT_STATIC,
 };
-use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use wire::IpVersion;
@@ -32,20 +32,22 @@ pub struct Route {
     pub metric: u32,
 }
 
-/// Adds a route. `EEXIST`: there is one of the same destination and metric.
-pub fn add_route(route: &Route) -> Result<(), Refusal> {
-    add(&rtmsg(RTM_NEWROUTE, route))
-}
+impl Netlink {
+    /// Adds a route. `EEXIST`: there is one of the same destination and metric.
+    pub fn add_route(&mut self, route: &Route) -> Result<(), Refusal> {
+        self.set(&rtmsg(RTM_NEWROUTE, route), NLM_F_CREATE | NLM_F_EXCL)
+    }
 
-/// Adds a route next to one of the same destination and metric, which counts for as long as it is there. `EEXIST`: there is this
-/// very one.
-pub fn append_route(route: &Route) -> Result<(), Refusal> {
-    Netlink::route()?.set(&rtmsg(RTM_NEWROUTE, route), NLM_F_CREATE | NLM_F_APPEND)
-}
+    /// Adds a route next to one of the same destination and metric, which counts for as long as it is there. `EEXIST`: there is this
+    /// very one.
+    pub fn append_route(&mut self, route: &Route) -> Result<(), Refusal> {
+        self.set(&rtmsg(RTM_NEWROUTE, route), NLM_F_CREATE | NLM_F_APPEND)
+    }
 
-/// Removes a route. `ESRCH`: there is none such.
-pub fn remove_route(route: &Route) -> Result<(), Refusal> {
-    set(&rtmsg(RTM_DELROUTE, route))
+    /// Removes a route. `ESRCH`: there is none such.
+    pub fn remove_route(&mut self, route: &Route) -> Result<(), Refusal> {
+        self.set(&rtmsg(RTM_DELROUTE, route), 0)
+    }
 }
 
 /// How many bits of an address its route counts, and the interface that packets to it leave by; a kernel before 4.13 says that

@@ -2,12 +2,13 @@
 
 use crate::event::Uncarried;
 use crate::subscribers::{Number, Registry, Session, Standing, Stray};
-use kernel::netlink::{self, Refusal, Route, link_local};
+use kernel::netlink::{self, Netlink, Refusal, Route, link_local};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::{Id, Installed};
 use std::collections::HashMap;
+use std::io;
 use std::net::Ipv4Addr;
 use wire::ethernet::MacAddress;
 use wire::{IpVersion, Vlans};
@@ -64,21 +65,17 @@ impl Carried {
         Carried { registry, routes, mss_clamp, covered, sessions: HashMap::new() }
     }
 
-    /// The same for another data path, whose interface has this number: nothing is carried yet.
-    pub(super) fn anew(&self, registry: Registry, interface: u32) -> Carried {
-        let routes = Routes { interface, former: None };
-        Carried::new(registry, routes, self.mss_clamp, self.covered.clone())
+    /// The same for another data path, whose interface has this number: nothing is carried yet. Error: of the socket for its routes.
+    pub(super) fn anew(&self, registry: Registry, interface: u32) -> io::Result<Carried> {
+        let routes = Routes::new(interface, None)?;
+        Ok(Carried::new(registry, routes, self.mss_clamp, self.covered.clone()))
     }
 
     /// Adds all routes once more, since the interface has lost them; what could not be done.
-    pub(crate) fn route_again(&self) -> Vec<Uncarried> {
-        let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));
-        all.filter_map(|network| self.add_route(network)).collect()
-    }
-
-    fn add_route(&self, network: &Network) -> Option<Uncarried> {
-        let why = self.routes.add(network).err()?;
-        Some(Uncarried::Route { network: *network, why })
+    pub(crate) fn route_again(&mut self) -> Vec<Uncarried> {
+        let Carried { routes, covered, sessions, .. } = self;
+        let all = covered.iter().chain(sessions.values().flat_map(|one| &one.routes));
+        all.filter_map(|network| routes.uncarried(network)).collect()
     }
 
     pub(crate) fn set_local(&self, local: MacAddress) {
@@ -131,7 +128,7 @@ impl Carried {
             self.routes.remove(network);
         }
         let fresh = routes.iter().filter(|network| !had_routes.contains(network));
-        lacking.extend(fresh.filter_map(|network| self.add_route(network)));
+        lacking.extend(fresh.filter_map(|network| self.routes.uncarried(network)));
         let around = Around::of(installed.identity.place.vlans);
         let heard = before.as_ref().map_or(0, |one| one.heard);
         let one = One { number, prefixes: kept, routes, heard, around };
@@ -199,17 +196,24 @@ fn prefixes(installed: &Installed) -> Vec<Network> {
 }
 
 /// Routes to an interface, which go with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Routes {
-    pub(super) interface: u32,
+    interface: u32,
     /// That of the process whose place this one takes: it has the same routes for as long as it is there.
-    pub(super) former: Option<u32>,
+    former: Option<u32>,
+    /// Kept open: to open and to close one takes as long as to add a route.
+    netlink: Netlink,
 }
 
 /// The most addresses of a range's remainder that are looked at.
 const MOST_REMAINDER: usize = 256;
 
 impl Routes {
+    /// To the interface of this number, in the network namespace of the calling thread. Error: of the socket.
+    pub(super) fn new(interface: u32, former: Option<u32>) -> io::Result<Routes> {
+        Ok(Routes { interface, former, netlink: Netlink::route()? })
+    }
+
     /// Routes the addresses of a range to it, and returns what was routed: the network around them where all that it has besides
     /// them leads nowhere else, as the own address and a few at its edges; otherwise the fewest networks without others.
     ///
@@ -217,7 +221,7 @@ impl Routes {
     ///
     /// The network that was refused, and as [`Routes::add`].
     pub(crate) fn add_range(
-        &self,
+        &mut self,
         range: &Range,
         own: Option<Ipv4Addr>,
     ) -> Result<Vec<Network>, (Network, Refusal)> {
@@ -249,14 +253,14 @@ impl Routes {
     /// # Errors
     ///
     /// `EEXIST`: there is such a route to yet another interface. Others of rtnetlink.
-    pub(super) fn add(&self, network: &Network) -> Result<(), Refusal> {
+    pub(super) fn add(&mut self, network: &Network) -> Result<(), Refusal> {
         let route = self.route(network);
-        match netlink::add_route(&route) {
+        match self.netlink.add_route(&route) {
             Err(refusal) if refusal.error.raw_os_error() == Some(libc::EEXIST) => {
                 match self.interface_of(network)? {
                     Some(interface) if interface == self.interface => Ok(()),
                     Some(interface) if Some(interface) == self.former => {
-                        netlink::append_route(&route).or_else(|refusal| {
+                        self.netlink.append_route(&route).or_else(|refusal| {
                             // It stands behind the former one already.
                             let is_there = refusal.error.raw_os_error() == Some(libc::EEXIST);
                             if is_there { Ok(()) } else { Err(refusal) }
@@ -270,8 +274,15 @@ impl Routes {
     }
 
     /// Takes a route away. Whoever did so before has done what is requested.
-    pub(super) fn remove(&self, network: &Network) {
-        let _ = netlink::remove_route(&self.route(network));
+    pub(super) fn remove(&mut self, network: &Network) {
+        let route = self.route(network);
+        let _ = self.netlink.remove_route(&route);
+    }
+
+    /// Adds a route; what is lacking otherwise.
+    fn uncarried(&mut self, network: &Network) -> Option<Uncarried> {
+        let why = self.add(network).err()?;
+        Some(Uncarried::Route { network: *network, why })
     }
 
     /// The interface that this very network is routed to.

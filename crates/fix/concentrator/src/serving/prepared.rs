@@ -105,7 +105,8 @@ impl Prepared {
         )?;
         let (path, registry) =
             if former.is_some() { Subscribers::standby(&config)? } else { Subscribers::up(&config)? };
-        let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
+        let mut routes = Routes::new(path.index(), former_link.map(|link| link.index))
+            .map_err(Error::kernel("add routes"))?;
         let refused =
             |(network, refusal)| link::Error::refused(format!("route {network} to {}", start.name))(refusal);
         let delegated = start.config.delegated.map(|(network, _)| network);

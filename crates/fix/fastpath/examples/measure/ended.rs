@@ -4,7 +4,7 @@
 
 use super::router::{CLIENT, Left, Router, frame, left, mac, text};
 use kernel::netlink::netfilter::conntrack::{Direction, remove};
-use kernel::netlink::{Route, add_route, link_by_name, remove_route};
+use kernel::netlink::{Netlink, Route, link_by_name};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -130,7 +130,9 @@ impl<'e> Round<'e> {
     fn end(&self, cause: Cause, place: usize) {
         match cause {
             Cause::Forgotten => assert!(self.forget(place), "it was there"),
-            Cause::Rerouted => add_route(&other_route(place)).expect("a route"),
+            Cause::Rerouted => {
+                Netlink::route().expect("a socket").add_route(&other_route(place)).expect("a route")
+            }
         }
     }
 
@@ -145,7 +147,7 @@ impl<'e> Round<'e> {
     fn clean_up(&self, cause: Cause) {
         for place in 0..EACH {
             if matches!(cause, Cause::Rerouted) {
-                remove_route(&other_route(place)).expect("removed");
+                Netlink::route().expect("a socket").remove_route(&other_route(place)).expect("removed");
             }
             self.forget(place);
         }
