@@ -132,23 +132,28 @@ impl Radius {
     fn send(&self, message: Message) {
         // The thread lives until it is to finish, and nothing is sent after that.
         let _ = self.messages.send(message);
-        // A wakeup that is pending is enough.
-        let _ = (&self.wake).write(&[0]);
     }
 
-    /// Queries who a subscriber is.
+    /// Queries who a subscriber is, after the next [`wake`](Radius::wake).
     pub(crate) fn ask(&self, question: Box<Question>) {
         self.send(Message::Ask(question));
     }
 
-    /// Has a record sent.
+    /// Has a record sent, after the next [`wake`](Radius::wake).
     pub(crate) fn account(&self, record: Box<Record>) {
         self.send(Message::Account(record, SystemTime::now()));
+    }
+
+    /// Has the thread do what it was handed: once for many, since a change between threads takes as long as a request.
+    pub(crate) fn wake(&self) {
+        // A wakeup that is pending is enough.
+        let _ = (&self.wake).write(&[0]);
     }
 
     /// Waits until all records are taken, or no server answers any more. `is_over`: no other process goes on with the sessions.
     pub(crate) fn finish(self, is_over: bool) {
         self.send(Message::Finish { is_over });
+        self.wake();
         let _ = self.thread.join();
     }
 }
@@ -171,8 +176,8 @@ struct Worker {
     again: Option<Duration>,
     /// Whether nobody takes records, as was reported.
     is_silent: bool,
-    /// Answers that came while another process took the sessions over.
-    held: Vec<(Box<Question>, Reply)>,
+    /// Answers for the machine: new ones, and those that came while another process took the sessions over.
+    answers: Vec<(Box<Question>, Reply)>,
     finishing: bool,
     /// When answers of a server that count for nothing were reported.
     reported: HashMap<SocketAddr, Instant>,
@@ -209,7 +214,7 @@ impl Worker {
             try_again: HELD,
             again: None,
             is_silent: false,
-            held: Vec::new(),
+            answers: Vec::new(),
             finishing: false,
             reported: HashMap::new(),
             ignored: None,
@@ -220,11 +225,11 @@ impl Worker {
     fn run(mut self) {
         loop {
             self.take_messages();
-            self.answer_held();
             let now = self.began.elapsed();
             self.access.tick(now);
             self.accounting.tick(now);
             self.deliver(now);
+            self.give_answers();
             if self.awaits_former() && self.try_again <= now {
                 self.try_again = now + HELD;
                 self.listener.iter_mut().for_each(Listener::try_port);
@@ -272,24 +277,21 @@ impl Worker {
         let request = access::request(&self.nas, &line.session(question.claim.user()), evidence);
         match request {
             Ok(request) => self.access.request(self.began.elapsed(), question, request),
-            Err(no_room) => self.answer(question, Reply::None(no_room.to_string())),
+            Err(no_room) => self.answers.push((question, Reply::None(no_room.to_string()))),
         }
     }
 
-    /// Gives the machine an answer. While another process takes the sessions over nothing changes them.
-    fn answer(&mut self, question: Box<Question>, answer: Reply) {
-        match self
-            .control
-            .step_unless_offered(|machine, step| machine.answer(step, &question, answer.clone()))
-        {
-            true => self.control.wake(),
-            false => self.held.push((question, answer)),
+    /// Gives the machine the answers, all at once. While another process takes the sessions over nothing changes them.
+    fn give_answers(&mut self) {
+        if self.answers.is_empty() {
+            return;
         }
-    }
-
-    fn answer_held(&mut self) {
-        for (question, answer) in std::mem::take(&mut self.held) {
-            self.answer(question, answer);
+        let answers = &mut self.answers;
+        let are_given = self.control.step_unless_offered(|machine, step| {
+            answers.drain(..).for_each(|(question, answer)| machine.answer(step, &question, answer));
+        });
+        if are_given {
+            self.control.wake();
         }
     }
 
@@ -350,7 +352,7 @@ impl Worker {
                 Ok(bytes) => self.decision(&question, &bytes),
                 Err(why) => Reply::None(why.to_string()),
             };
-            self.answer(question, answer);
+            self.answers.push((question, answer));
         }
         let mut untaken = Vec::new();
         for Done { token: ticket, request, answer } in self.accounting.done() {
@@ -435,9 +437,8 @@ impl Worker {
 
     /// Waits for a message, a datagram, or a timer.
     fn wait(&mut self, now: Duration) {
-        let held = (!self.held.is_empty()).then(|| now + HELD);
         let deadlines = [
-            held,
+            (!self.answers.is_empty()).then(|| now + HELD),
             self.awaits_former().then_some(self.try_again),
             self.access.deadline(),
             self.accounting.deadline(),

@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
 /// Bytes of lines that may wait for standard output: those of a hundred thousand sessions that end at once.
 const WAITING: usize = 16 << 20;
+/// Bytes of lines from which on they are written, though others wait behind them.
+const TOGETHER: usize = 8 << 10;
 
 /// Lines that wait to be written: as many as fit a number of bytes. Clones are the same queue.
 #[derive(Clone, Debug)]
@@ -76,7 +78,10 @@ impl Queue {
         }
         state.bytes += line.len();
         state.lines.push_back(line);
-        self.0.changed.notify_all();
+        // One that has others before it is found behind them: the writer waits with none alone.
+        if state.lines.len() == 1 {
+            self.0.changed.notify_all();
+        }
         Ok(())
     }
 
@@ -87,7 +92,10 @@ impl Queue {
             if let Some(line) = state.lines.pop_front() {
                 state.bytes -= line.len();
                 state.taken += 1;
-                self.0.changed.notify_all();
+                // Nobody waits for that before the end.
+                if state.is_closed {
+                    self.0.changed.notify_all();
+                }
                 return Some((line, state.lines.is_empty()));
             }
             if state.is_closed {
@@ -152,12 +160,17 @@ impl LineWriter {
     fn with(mut file: File, waiting: usize) -> io::Result<LineWriter> {
         let lost = Arc::new(AtomicU64::new(0));
         let unwritten = Arc::clone(&lost);
+        let mut text = String::new();
         let write = move |line: Option<String>, is_last| {
-            // What cannot be written is no reason to end.
-            let _ = file.write_all(line.unwrap_or_default().as_bytes());
+            text += &line.unwrap_or_default();
             let count = if is_last { unwritten.swap(0, Ordering::Relaxed) } else { 0 };
             if count > 0 {
-                let _ = file.write_all(lost_lines(count).as_bytes());
+                text += &lost_lines(count);
+            }
+            if is_last || text.len() >= TOGETHER {
+                // What cannot be written is no reason to end.
+                let _ = file.write_all(text.as_bytes());
+                text.clear();
             }
         };
         Ok(LineWriter { lines: Queue::start("lines", waiting, write)?, lost })

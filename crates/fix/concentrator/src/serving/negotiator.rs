@@ -60,7 +60,7 @@ impl Negotiator {
     pub(super) fn act(&mut self, report: Report<'_>, with: impl FnOnce(&mut Concentrator, &mut Step<'_>)) {
         let mut state = self.control.state();
         state.step(self.control.clock.now(), with);
-        let (mut stopped, mut changed) = (None, Vec::new());
+        let (mut stopped, mut changed, mut is_radius_due) = (None, Vec::new(), false);
         for action in std::mem::take(&mut state.pending) {
             match action {
                 Action::Send { place, destination, stage, payload } => {
@@ -77,11 +77,13 @@ impl Negotiator {
                 Action::Ask(question) => {
                     if let Some(radius) = &self.radius {
                         radius.ask(question);
+                        is_radius_due = true;
                     }
                 }
                 Action::Account(record) => {
                     if let Some(radius) = &self.radius {
                         radius.account(record.clone());
+                        is_radius_due = true;
                     }
                     if record.event == Recorded::Start {
                         report(&Event::Opened(record.clone()));
@@ -104,6 +106,9 @@ impl Negotiator {
             changed.into_iter().filter_map(|id| state.step(now, |machine, step| machine.saved(step, id)));
         saved.for_each(|session| self.kept.opened(&session));
         drop(state);
+        if is_radius_due {
+            self.radius.iter().for_each(Radius::wake);
+        }
         let _ = self.socket.flush();
         self.kept.flush().map(Event::Unkept).iter().for_each(&mut *report);
         if self.kept.is_outgrown() {
