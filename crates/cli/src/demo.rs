@@ -71,7 +71,7 @@ impl DemoArguments {
         let router = written(directory, "router.txt", ROUTER)?;
         writeln!(
             out,
-            "  ethtool, /proc/interrupts and others of such a router, made up: {}",
+            "  ethtool, /proc/interrupts and others of such a router, made up:\n  {}",
             router.display()
         )?;
         let diagnosis = diagnosed(&pppoe)?;

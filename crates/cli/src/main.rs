@@ -211,7 +211,8 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
+    let cli =
+        Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &Cli::command(), &typed).exit());
     let result = cli
         .command
         .has_memory()

@@ -45,7 +45,8 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     };
     writeln!(
         out,
-        "  A line and a router, joined by a veth pair with {QUEUES} queues; nothing else on this machine is touched."
+        "  A line and a router, joined by a veth pair with {QUEUES} queues; nothing else\n  \
+         on this machine is touched."
     )?;
     match steered(out, &pair) {
         // What this kernel or machine lacks is reported, and the rest of the demo goes on.
@@ -66,8 +67,8 @@ fn steered(out: &mut Output, pair: &Pair) -> anyhow::Result<()> {
     let taken = softnet::read()?.since(&before);
     writeln!(
         out,
-        "\n  {} PPPoE frames of {} flows in {:.1} s, without steering, beside whatever else this machine receives\n  \
-         (/proc/net/softnet_stat):",
+        "\n  {} PPPoE frames of {} flows in {:.1} s, without steering, with\n  \
+         whatever else this machine receives (/proc/net/softnet_stat):",
         format::thousands(sent.counts.packets),
         format::thousands(FLOWS.into()),
         sent.time.as_secs_f64()
@@ -137,7 +138,7 @@ fn first_cpu() -> anyhow::Result<u16> {
 fn rxlane(pair: &Pair, arguments: &[&str]) -> anyhow::Result<String> {
     let program = std::env::current_exe().context("this program's own file")?;
     let mut command: Command = pair.far.command(program);
-    let output = command.args(arguments).env("NO_COLOR", "1").env("COLUMNS", "90").output()?;
+    let output = command.args(arguments).env("NO_COLOR", "1").env("COLUMNS", "76").output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("rxlane {}: {}", arguments.join(" "), said.trim().trim_start_matches("rxlane: "));

@@ -157,9 +157,6 @@ fn earlier(state: &StateDir, now: &[Setting]) -> anyhow::Result<Vec<Setting>> {
 /// Findings of these ids; without an id, all that are certain and more than remarks.
 pub fn chosen<'r>(report: &'r Worded<'r>, ids: &[String]) -> anyhow::Result<Vec<&'r WordedFinding<'r>>> {
     for id in ids {
-        if doctor::rules::by_id(id).is_none() {
-            bail!("`{id}` is no finding; `rxlane doctor --explain` lists them");
-        }
         if !report.findings.iter().any(|finding| finding.id == id) {
             bail!("`{id}` was not found on this machine, so there is nothing to apply for it");
         }

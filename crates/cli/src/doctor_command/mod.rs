@@ -24,9 +24,9 @@ use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use crate::render::prose::{Worded, worded};
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use doctor::report::Verdict;
-use doctor::{Case, RULES};
+use doctor::{Case, RULES, Rule};
 use format::printable;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -121,6 +121,8 @@ impl DoctorArguments {
             return apply::undo(out, &options, &self.state.folder());
         }
         self.check_persist()?;
+        // Before samples are taken.
+        self.apply.iter().flatten().try_for_each(|id| rule(id).map(drop))?;
         let page_file = match &self.html {
             Some(path) if path != Path::new("-") => {
                 Some(OutputFile::create("--html", path, &[self.from.as_slice(), &self.traffic].concat())?)
@@ -218,6 +220,17 @@ impl DoctorArguments {
     }
 }
 
+/// The rule with this id.
+fn rule(id: &str) -> anyhow::Result<&'static Rule> {
+    doctor::rules::by_id(id).ok_or_else(|| {
+        let near = RULES.iter().map(|rule| rule.id).filter(|known| known.contains(id) || id.contains(known));
+        match near.collect::<Vec<_>>().as_slice() {
+            [] => anyhow!("`{id}` is no finding; `rxlane doctor --explain` lists them"),
+            near => anyhow!("`{id}` is no finding; did you mean {}?", near.join(" or ")),
+        }
+    })
+}
+
 /// The page of a finding, or the list of all.
 fn explain(out: &mut Output, id: &str) -> CommandResult {
     if id.is_empty() {
@@ -227,15 +240,7 @@ fn explain(out: &mut Output, id: &str) -> CommandResult {
         }
         return Ok(Outcome::Success);
     }
-    let Some(rule) = doctor::rules::by_id(id) else {
-        let near = RULES.iter().map(|rule| rule.id).filter(|known| known.contains(id) || id.contains(known));
-        let near: Vec<&str> = near.collect();
-        if near.is_empty() {
-            bail!("`{id}` is no finding; `rxlane doctor --explain` lists them");
-        }
-        bail!("`{id}` is no finding; did you mean {}?", near.join(" or "));
-    };
-    for line in rule.page.lines() {
+    for line in rule(id)?.page.lines() {
         if line.starts_with('#') {
             out.heading(line.trim_start_matches(['#', ' ']))?;
         } else {

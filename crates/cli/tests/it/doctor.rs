@@ -121,11 +121,12 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
     let prose = written(&directory, "prose.txt", "My router is slow. What should I do?\n");
     let input = written(&directory, "input.txt", ONE_QUEUE);
     let (prose, input) = (prose.to_str().unwrap(), input.to_str().unwrap());
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["--from", prose], "is the output of a tool that rxlane knows"),
         (&["--from", "/nonexistent/paste"], "/nonexistent/paste"),
         (&["eth9", "--from", input], "it names enp1s0"),
         (&["--explain", "queue-hot"], "did you mean one-queue-hot?"),
+        (&["--apply", "queue-hot"], "did you mean one-queue-hot?"),
         (&["--from", input, "--apply"], "cannot be used with"),
         (&["--from", input, "--persist"], "add --dry-run"),
         (&["--persist"], "it goes with --apply"),
