@@ -147,15 +147,21 @@ impl DisconnectArguments {
         let sockets = self.state.instances(Kind::Concentrator)?;
         let what = format!("subscribers of {interface} get a PADT, and its accounts are written");
         let end = || sockets.end_with_result::<ConcentratorStatus, Unwritten>(interface);
-        let (last, unwritten) = with_notice(&what, end).inspect_err(|error| {
-            // Also where another command has removed the socket of a killed process.
-            if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) && clear_leftover(interface) {
+        let (last, unwritten) = match with_notice(&what, end) {
+            Ok(ended) => ended,
+            Err(error @ (ControlError::Killed { .. } | ControlError::None { .. }))
+                if clear_leftover(interface) =>
+            {
                 complain(&format!(
                     "the programs in XDP of a killed process were removed from {interface} and its uplinks, and the interface of its \
                      subscribers"
                 ));
+                // Another command has removed the socket of the killed process: this is what there was to do.
+                let is_all = matches!(error, ControlError::None { .. });
+                return if is_all { Ok(Outcome::Success) } else { Err(error.into()) };
             }
-        })?;
+            Err(error) => return Err(error.into()),
+        };
         let unwritten = unwritten.unwrap_or_default();
         let value = json!({
             "schema": SCHEMA,

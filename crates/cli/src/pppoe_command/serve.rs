@@ -535,13 +535,20 @@ impl ServeArguments {
 
     /// What became of the sessions of another process.
     fn continued(&self, restored: &Restored) -> Option<String> {
-        let Restored { sessions, ended } = *restored;
+        let Restored { sessions, ended, draining } = *restored;
         let sessions = plural(sessions as u64, "session");
+        let drained = if draining {
+            let undo = self.state.command(&format!("pppoe drain {} --undo", quoted(&self.interface)));
+            format!("; no more are taken (`{undo}` takes them again)")
+        } else {
+            String::new()
+        };
         if self.takeover {
-            return Some(format!("{sessions} taken over, {ended} disconnected (PADT)"));
+            return Some(format!("{sessions} taken over, {ended} disconnected (PADT){drained}"));
         }
         let is_continued = *restored != Restored::default();
-        is_continued.then(|| format!("{sessions} of a process that was killed, {ended} disconnected (PADT)"))
+        is_continued
+            .then(|| format!("{sessions} of a process that was killed, {ended} disconnected (PADT){drained}"))
     }
 
     fn ended(&self, out: &mut Output, over: Over) -> CommandResult {

@@ -12,7 +12,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_pppoe::concentrator::accounting::Traffic;
 use rxlane_pppoe::concentrator::secrets::Secrets;
-use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Step};
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Filter, Step};
 use rxlane_pppoe::discovery::concentrator::Arrival;
 use rxlane_pppoe::discovery::limits::{Rate, Rates};
 use rxlane_pppoe::discovery::message::{Builder, Message};
@@ -96,6 +96,8 @@ fn main() -> Done<()> {
     }
     bench.idle();
     bench.restart()?;
+    bench.end();
+    show(&bench, 0)?;
     drop(bench);
     println!("set-ups, a thousand at the same time, one VLAN stack each");
     for (name, method) in
@@ -315,6 +317,25 @@ impl Bench {
 
 impl Bench {
     /// All sessions handed to another process.
+    /// Ends all sessions, whose hosts do not answer any more, and waits until their numbers have rested.
+    fn end(&mut self) {
+        let random = &mut self.random;
+        for second in 0..180 {
+            self.now += Duration::from_secs(1);
+            let mut step = Step {
+                now: self.now,
+                random: &mut |bytes: &mut [u8]| random.fill_bytes(bytes),
+                traffic: &mut |_| Traffic::default(),
+                actions: &mut Vec::new(),
+            };
+            if second == 0 {
+                self.concentrator.disconnect(&mut step, &Filter::default());
+            }
+            self.concentrator.tick(&mut step);
+        }
+        self.concentrator.shrink();
+    }
+
     fn restart(&mut self) -> Done<()> {
         let fresh = Bench::new(Method::ChapMd5)?;
         let old = std::mem::replace(&mut self.concentrator, fresh.concentrator);

@@ -121,6 +121,8 @@ impl Instances {
     ) -> Result<(T, Option<R>), ControlError> {
         let (answer, mut rest, pid) = self.exchange(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
+                // Nobody goes on with it.
+                let _ = server::is_killed(self.kind(), name, &self.file(name, ".sock"), true);
                 wait_until_removed(name);
             }
         })?;
@@ -165,14 +167,16 @@ impl Instances {
                     ControlError::None { kind, name: instance() }
                 }
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { kind, path },
-                io::ErrorKind::ConnectionRefused => match server::remove_if_dead(kind, name, &path) {
-                    Ok(true) => ControlError::Killed { kind, name: instance() },
-                    Ok(false) => continue,
-                    Err(ControlError::File { path, source, .. }) => {
-                        ControlError::Leftover { kind, name: instance(), path, source }
+                io::ErrorKind::ConnectionRefused => {
+                    match server::is_killed(kind, name, &path, !kind.is_continued()) {
+                        Ok(true) => ControlError::Killed { kind, name: instance() },
+                        Ok(false) => continue,
+                        Err(ControlError::File { path, source, .. }) => {
+                            ControlError::Leftover { kind, name: instance(), path, source }
+                        }
+                        Err(error) => error,
                     }
-                    Err(error) => error,
-                },
+                }
                 _ => ControlError::NoAnswer { kind, name: instance(), source },
             });
         };

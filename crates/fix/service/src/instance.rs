@@ -110,14 +110,18 @@ impl Kind {
         if matches!(self, Kind::Fastpath) { "its program" } else { "its interface" }
     }
 
-    /// What happens to the traces of a process that was killed.
+    /// What happened along with the end of a process that was killed, and what happens to its traces.
     pub(crate) fn aftermath(self, name: &str) -> String {
-        match self {
-            Kind::Concentrator => {
-                format!("the next `rxlane pppoe serve {}` goes on with its sessions", quoted(name))
-            }
-            _ => "what it left is removed".to_owned(),
+        if self.is_continued() {
+            return format!(": the next `rxlane pppoe serve {}` goes on with its sessions", quoted(name));
         }
+        format!(", and {} went with it; what it left is removed", self.part())
+    }
+
+    /// Whether the next process goes on with what one was doing that was killed: until then, or until it is ended, that it was is reported
+    /// to whoever queries. Its programs in XDP keep its interface for a while.
+    pub(crate) const fn is_continued(self) -> bool {
+        matches!(self, Kind::Concentrator)
     }
 
     /// How one comes to hold a name whose interface is free.

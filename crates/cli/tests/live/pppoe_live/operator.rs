@@ -78,7 +78,7 @@ fn a_pool_is_one_route_unless_an_address_next_to_it_leads_elsewhere() {
 #[test]
 fn a_drained_concentrator_keeps_what_it_has() {
     let Some(line) = Line::new() else { return };
-    let _serving = line.serve(&[]);
+    let serving = line.serve(&[]);
     let first = line.connect("alice", &[]);
     let drain = |more: &[&str]| line.far(&[&["drain", WAN], more].concat()).ends(0).text();
     assert_eq!(drain(&[]), "wan0 takes no more sessions; 1 session goes on.\n");
@@ -90,6 +90,20 @@ fn a_drained_concentrator_keeps_what_it_has() {
     });
     line.ping(&line.near, GATEWAY, 1492);
     assert!(!first.said().contains("closed") && !second.said().contains(": open"), "{}", first.said());
+    // It stays so for the next process, whether it takes over or goes on after a kill.
+    let next = line.serve(&["--takeover"]);
+    next.hear("1 session taken over, 0 disconnected (PADT); no more are taken", 1);
+    serving.ended().ends(0);
+    assert_eq!(line.concentrator()["draining"], true);
+    next.killed();
+    for _ in 0..2 {
+        line.far(&["sessions", WAN])
+            .ends(1)
+            .says("was killed: the next `rxlane pppoe serve wan0` goes on with its sessions");
+        line.far(&["status"]).ends(1).says("was killed");
+    }
+    let next = line.serve(&[]);
+    next.hear("1 session of a process that was killed, 0 disconnected (PADT); no more are taken", 1);
     assert_eq!(drain(&["--undo"]), "wan0 takes sessions; it has 1 session.\n");
     second.hear(": open", 1);
     assert_eq!((line.sessions().len(), &line.concentrator()["draining"]), (2, &false.into()));

@@ -153,6 +153,11 @@ impl Carried {
         let _ = self.registry.remove(one.number);
     }
 
+    /// Gives up what the table has for more sessions than there are.
+    pub(super) fn shrink(&mut self) {
+        self.sessions.shrink_to_fit();
+    }
+
     /// Sessions that have sent data since the last call.
     pub(super) fn heard(&mut self) -> Vec<Id> {
         let registry = &self.registry;

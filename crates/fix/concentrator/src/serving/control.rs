@@ -187,6 +187,8 @@ impl ControlHandler for Control {
             )),
             "drain" | "fill" => {
                 self.state().machine.set_draining(question == "drain");
+                // It is written for the next process.
+                self.wake();
                 serde_json::to_string(&self.status(false)).ok()
             }
             _ => serde_json::to_string(&self.disconnect(question.strip_prefix("disconnect ")?)).ok(),

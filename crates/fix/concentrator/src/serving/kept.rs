@@ -40,6 +40,8 @@ enum Line<S> {
     Ended(u64),
     /// By their names in accounting.
     Transferred(Vec<(u64, Traffic)>),
+    /// Whether no more sessions are taken; without such a line they are.
+    Draining(bool),
 }
 
 impl<S: Serialize> Line<S> {
@@ -62,6 +64,7 @@ pub(super) struct Kept {
     bytes: usize,
     new_bytes: usize,
     transferred: HashMap<u64, Traffic>,
+    draining: bool,
     /// When that was, or when it was tried last to write the file anew; `None`: never.
     counted: Option<Instant>,
     /// Whether what could not be written last was reported.
@@ -78,6 +81,7 @@ impl Kept {
             bytes: 0,
             new_bytes: 0,
             transferred: HashMap::new(),
+            draining: false,
             counted: None,
             is_reported: false,
         }
@@ -88,12 +92,14 @@ impl Kept {
     /// # Errors
     ///
     /// It cannot be read, or is none of this version of the program.
-    pub(super) fn read(&self) -> io::Result<Vec<Saved>> {
+    pub(super) fn read(&self) -> io::Result<Snapshot> {
         let text = match Regular::open(&self.path).and_then(|file| file.read(LONGEST)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Snapshot::of(Vec::new(), false));
+            }
             read => read?,
         };
-        sessions(&text, since_boot()).map_err(|why| io::Error::new(ErrorKind::InvalidData, why))
+        snapshot(&text, since_boot()).map_err(|why| io::Error::new(ErrorKind::InvalidData, why))
     }
 
     /// A session opened or changed.
@@ -105,6 +111,13 @@ impl Kept {
     pub(super) fn ended(&mut self, accounting: u64) {
         self.transferred.remove(&accounting);
         Line::<()>::Ended(accounting).write(&mut self.lines);
+    }
+
+    /// Whether no more sessions are taken.
+    pub(super) fn set_draining(&mut self, draining: bool) {
+        if std::mem::replace(&mut self.draining, draining) != draining {
+            Line::<()>::Draining(draining).write(&mut self.lines);
+        }
     }
 
     /// Whether it is time for [`Kept::count`].
@@ -165,6 +178,9 @@ impl Kept {
         self.lines.clear();
         let (mut text, now) = (Vec::new(), since_boot());
         Line::<()>::Form(Snapshot::FORM).write(&mut text);
+        if self.draining {
+            Line::<()>::Draining(true).write(&mut text);
+        }
         sessions.iter().for_each(|session| Line::Open(now, session).write(&mut text));
         let mut replacement = Replacement::create(&self.path, 0o600)?;
         // Whoever may read the former one: it is none of this program then.
@@ -193,9 +209,9 @@ fn since_boot() -> u64 {
 }
 
 /// The sessions of a file, as they would be at this time.
-fn sessions(text: &[u8], now: u64) -> Result<Vec<Saved>, String> {
+fn snapshot(text: &[u8], now: u64) -> Result<Snapshot, String> {
     let broken = |number: u64| format!("line {number} is none of rxlane");
-    let mut sessions = BTreeMap::new();
+    let (mut sessions, mut is_draining) = (BTreeMap::new(), false);
     let whole =
         text.iter().rposition(|byte| *byte == b'\n').and_then(|end| text.get(..end)).unwrap_or_default();
     let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -214,6 +230,7 @@ fn sessions(text: &[u8], now: u64) -> Result<Vec<Saved>, String> {
                 sessions.insert(session.accounting(), session);
             }
             Line::Ended(session) => drop(sessions.remove(&session)),
+            Line::Draining(draining) => is_draining = draining,
             Line::Transferred(all) => {
                 for (session, traffic) in all {
                     if let Some(session) = sessions.get_mut(&session) {
@@ -223,7 +240,7 @@ fn sessions(text: &[u8], now: u64) -> Result<Vec<Saved>, String> {
             }
         }
     }
-    Ok(sessions.into_values().collect())
+    Ok(Snapshot::of(sessions.into_values().collect(), is_draining))
 }
 
 #[cfg(test)]
@@ -256,13 +273,15 @@ mod tests {
             open(11_000, 8),
             open(11_000, 9),
             json!({"transferred": [[7, traffic(99)], [4, traffic(1)]]}),
+            json!({"draining": true}),
             json!({"ended": 8}),
             open(13_000, 9),
         ];
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         // The process was killed while it wrote another one.
-        let read = sessions(format!("{text}{{\"ended\":7").as_bytes(), 14_000).expect("sessions");
-        let read = serde_json::to_value(read).expect("JSON");
+        let read = snapshot(format!("{text}{{\"ended\":7").as_bytes(), 14_000).expect("sessions");
+        assert!(read.is_draining());
+        let read = serde_json::to_value(read.sessions()).expect("JSON");
         let facts: Vec<[&Value; 3]> = read
             .as_array()
             .expect("a list")
@@ -314,9 +333,9 @@ mod tests {
             (&*later, "line 2 "),
         ];
         for (text, expected) in cases {
-            let error = sessions(text.as_bytes(), 0).expect_err(text);
+            let error = snapshot(text.as_bytes(), 0).expect_err(text);
             assert!(error.contains(expected), "{error}");
         }
-        assert!(sessions(b"", 0).is_ok_and(|none| none.is_empty()));
+        assert!(snapshot(b"", 0).is_ok_and(|none| none.is_empty() && !none.is_draining()));
     }
 }

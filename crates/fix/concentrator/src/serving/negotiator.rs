@@ -105,6 +105,7 @@ impl Negotiator {
         let saved =
             changed.into_iter().filter_map(|id| state.step(now, |machine, step| machine.saved(step, id)));
         saved.for_each(|session| self.kept.opened(&session));
+        self.kept.set_draining(state.machine.is_draining());
         drop(state);
         if is_radius_due {
             self.radius.iter().for_each(Radius::wake);
@@ -165,9 +166,13 @@ impl Negotiator {
         let now = self.control.clock.now();
         carried.heard().into_iter().for_each(|id| machine.heard(now, id));
         let strays = carried.strays();
-        let sessions = machine.len();
+        let is_trimming_due = self.trimming.is_due(machine.len());
+        if is_trimming_due {
+            machine.shrink();
+            carried.shrink();
+        }
         drop(state);
-        if self.trimming.is_due(sessions) {
+        if is_trimming_due {
             trim_heap();
         }
         if self.kept.is_due() {

@@ -28,7 +28,7 @@ use link::pppoe::ControlSocket;
 use link::pppoe::kernel::{Clock, random};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
-use pppoe::concentrator::{Action, Concentrator, Config, Restored, Saved, Snapshot};
+use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
 use service::Instances;
 use service::control::{ControlError, Lock, Server};
 use service::memory;
@@ -56,7 +56,7 @@ pub struct Prepared {
     /// Whether another process serves the interface.
     has_former: bool,
     /// Sessions of one that was killed, and what else it has left.
-    kept: Vec<Saved>,
+    kept: Snapshot,
     leftover: Option<Leftover>,
     own: MacAddress,
     workers: usize,
@@ -93,7 +93,8 @@ impl Prepared {
         let leftover = Leftover::by(&start.parent);
         let former = if start.is_takeover { former(sockets, &start, leftover.is_some())? } else { None };
         let kept = Kept::at(record::path(sockets.state(), &sockets.named(&start.parent), ".sessions"));
-        let sessions = if former.is_none() { sessions_of(&kept, report) } else { Vec::new() };
+        let sessions =
+            if former.is_none() { sessions_of(&kept, report) } else { Snapshot::of(Vec::new(), false) };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let former_link = former_link.or_else(|| leftover.as_ref()?.interface().cloned());
         let has_name = former_link.as_ref().is_some_and(|link| link.name == start.name);
@@ -187,7 +188,7 @@ impl Prepared {
     pub fn begin(mut self, report: Report<'_>) -> Result<(Serving, Restored), Error> {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
-            let sessions = std::mem::take(&mut self.kept);
+            let sessions = std::mem::replace(&mut self.kept, Snapshot::of(Vec::new(), false));
             if let Some(leftover) = self.leftover.take() {
                 return self.replace(leftover, sessions, report);
             }
@@ -267,11 +268,11 @@ impl Prepared {
     fn replace(
         mut self,
         leftover: Leftover,
-        sessions: Vec<Saved>,
+        sessions: Snapshot,
         report: Report<'_>,
     ) -> Result<(Serving, Restored), Error> {
         leftover.wait_for_this();
-        let accounts: Vec<Account> = sessions.iter().filter_map(Account::of).collect();
+        let accounts: Vec<Account> = sessions.sessions().iter().filter_map(Account::of).collect();
         let restored = go_on(&mut self.serving, sessions, report)?;
         leftover.remove_interface();
         let name = self.name.take();
@@ -330,16 +331,16 @@ impl Prepared {
 }
 
 /// The sessions of a process that was killed; none where they cannot be read, which is reported.
-fn sessions_of(kept: &Kept, report: Report<'_>) -> Vec<Saved> {
+fn sessions_of(kept: &Kept, report: Report<'_>) -> Snapshot {
     kept.read().unwrap_or_else(|error| {
         report(&Event::Forgotten(error));
-        Vec::new()
+        Snapshot::of(Vec::new(), false)
     })
 }
 
 /// Goes on with the sessions of a process that was killed.
-fn go_on(serving: &mut Serving, sessions: Vec<Saved>, report: Report<'_>) -> Result<Restored, Error> {
-    let restored = restore(serving, Snapshot::of(sessions), Duration::ZERO)?;
+fn go_on(serving: &mut Serving, sessions: Snapshot, report: Report<'_>) -> Result<Restored, Error> {
+    let restored = restore(serving, sessions, Duration::ZERO)?;
     serving.negotiator.act(report, |_, _| ());
     Ok(restored)
 }

@@ -123,6 +123,11 @@ impl Concentrator {
         Some(Listed::of(self.table.get(self.table.of_id(id)?)?, now))
     }
 
+    /// Gives up memory of tables that have become emptier; they take it again when sessions come.
+    pub fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
     /// Ends sessions: a Terminate-Request, and a PADT when it was answered or time ran out. How many there were.
     pub fn disconnect(&mut self, step: &mut Step<'_>, filter: &Filter<'_>) -> usize {
         let slots = self.slots_of(filter);

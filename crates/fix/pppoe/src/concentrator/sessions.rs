@@ -321,6 +321,13 @@ impl Table {
         self.by_number.len()
     }
 
+    /// Gives up what the tables have for more sessions than there are: it is needed again when they come.
+    pub(super) fn shrink(&mut self) {
+        self.by_number.shrink_to_fit();
+        self.by_address.shrink_to_fit();
+        self.places.shrink_to_fit();
+    }
+
     pub(super) const fn half_open(&self) -> u32 {
         self.half_open
     }

@@ -37,16 +37,29 @@ pub struct Snapshot {
     version: u32,
     sessions: Vec<Saved>,
     unfinished: Vec<SessionKey>,
+    /// Whether no more sessions are taken.
+    #[serde(default)]
+    draining: bool,
 }
 
 impl Snapshot {
     /// Raised with every change of what is in a session that is saved.
     pub const FORM: u32 = 2;
 
-    /// Of sessions that were saved one by one, in this form.
-    pub fn of(mut sessions: Vec<Saved>) -> Snapshot {
+    /// Of sessions that were saved one by one, in this form. `draining`: no more are taken.
+    pub fn of(mut sessions: Vec<Saved>, draining: bool) -> Snapshot {
         sessions.sort_by_key(|saved| saved.id.map(Id::slot));
-        Snapshot { version: Snapshot::FORM, sessions, unfinished: Vec::new() }
+        Snapshot { version: Snapshot::FORM, sessions, unfinished: Vec::new(), draining }
+    }
+
+    /// Whether no more sessions are taken.
+    pub const fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Those that can be continued.
+    pub fn sessions(&self) -> &[Saved] {
+        &self.sessions
     }
 
     /// Sessions that can be continued.
@@ -75,6 +88,8 @@ impl Snapshot {
 pub struct Restored {
     pub sessions: usize,
     pub ended: usize,
+    /// Whether no more sessions are taken, as before.
+    pub draining: bool,
 }
 
 /// The line, station and number of a session.
@@ -174,7 +189,7 @@ impl Concentrator {
     /// The sessions as they are. The process that has them goes on with them until it ends; it must not send anything for
     /// them once another one has them.
     pub fn snapshot(&self, step: &mut Step<'_>) -> Snapshot {
-        let mut snapshot = Snapshot { version: Snapshot::FORM, sessions: Vec::new(), unfinished: Vec::new() };
+        let mut snapshot = Snapshot::of(Vec::new(), self.is_draining());
         for entry in self.table.entries() {
             match self.saved_entry(entry, step) {
                 Some(saved) => snapshot.sessions.push(saved),
@@ -266,7 +281,8 @@ impl Concentrator {
                 Snapshot::FORM
             )));
         }
-        let mut restored = Restored::default();
+        let mut restored = Restored { draining: snapshot.draining, ..Restored::default() };
+        self.set_draining(snapshot.draining);
         for mut saved in snapshot.sessions {
             saved.uptime = saved.uptime.saturating_add(elapsed);
             let Some(place) = saved.key.place() else { continue };

@@ -46,7 +46,7 @@ fn subscribers_do_not_notice_a_restart() {
         all.into_iter().map(|one| (one.identity.number, one)).collect()
     };
     let expected = numbered(&world);
-    assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0 });
+    assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0, draining: false });
     assert_eq!(numbered(&world), expected);
     assert_eq!(expected.len(), 4);
     assert!(world.sent.is_empty(), "nobody gets a message");
@@ -83,7 +83,7 @@ fn what_cannot_go_on_is_reported_and_accounted() {
     // Alice is removed, Bob's address is another, Dave's is Erin's now.
     let dave = world.installed_of("dave").ipv4.unwrap().1;
     let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
-    assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });
+    assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4, draining: false });
     let end = |end: &End| (String::from_utf8_lossy(end.identity.user()).into_owned(), end.cause.clone());
     let mut ends: Vec<_> = world.ends.iter().map(end).collect();
     ends.sort_by_key(|(user, _)| user.clone());
@@ -137,7 +137,7 @@ fn other_options_that_end_sessions_are_named() {
         change(&mut other);
         let mut world = world();
         let restored = restart(&mut world, other, USERS);
-        assert_eq!(restored, Restored { sessions: 4 - ended, ended }, "{said}");
+        assert_eq!(restored, Restored { sessions: 4 - ended, ended, draining: false }, "{said}");
         let texts = world.padts();
         assert_eq!((texts.len(), world.stops().len()), (ended, ended), "each is accounted for");
         assert!(texts.iter().all(|text| text.contains(said)), "{said}: {texts:?}");
@@ -147,7 +147,7 @@ fn other_options_that_end_sessions_are_named() {
     // Addresses outside of another pool stay with who has them.
     let mut other = config();
     other.pool = vec!["10.9.0.2-10.9.0.5".parse().unwrap()];
-    assert_eq!(restart(&mut world(), other, USERS), Restored { sessions: 4, ended: 0 });
+    assert_eq!(restart(&mut world(), other, USERS), Restored { sessions: 4, ended: 0, draining: false });
 }
 
 /// The same sessions again, as when an earlier process is still there: nobody is ended for it.
@@ -157,7 +157,7 @@ fn sessions_that_are_there_are_not_doubled() {
     let snapshot = world.act(|concentrator, step| concentrator.snapshot(step));
     world.sent.clear();
     let restored = world.act(|concentrator, step| concentrator.restore(step, snapshot, seconds(0)));
-    assert_eq!(restored, Ok(Restored { sessions: 0, ended: 4 }));
+    assert_eq!(restored, Ok(Restored { sessions: 0, ended: 4, draining: false }));
     assert!(world.sent.is_empty());
     world.run(seconds(100));
     assert_eq!(world.up(), 4);
@@ -187,7 +187,7 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
     world.replace(config(), secrets("alice * a *\ncarol * c -\ndave * d *\n"));
     world.act(|concentrator, step| {
         let restored = concentrator.restore(step, snapshot, seconds(0)).unwrap();
-        assert_eq!(restored, Restored { sessions: 3, ended: 1 });
+        assert_eq!(restored, Restored { sessions: 3, ended: 1, draining: false });
         concentrator.settle(&counted, step.actions);
     });
     world.traffic.insert(world.installed_of("alice").identity.id, traffic(3));

@@ -13,7 +13,7 @@ pub enum ControlError {
         "there is no {named} in this network namespace; {}", kind.others(), named = kind.named(name))]
     None { kind: Kind, name: String },
     #[error(
-        "the process of the {named} was killed, and {part} went with it; {}", kind.aftermath(name), named = kind.named(name), part = kind.part())]
+        "the process of the {named} was killed{}", kind.aftermath(name), named = kind.named(name))]
     Killed { kind: Kind, name: String },
     #[error(
         "the process of the {named} was killed, and {part} went with it; what it left cannot be removed: {}: \
