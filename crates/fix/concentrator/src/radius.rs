@@ -22,7 +22,7 @@ use ::radius::exchange::{Done, NoAnswer, Patience, Request, Unusable};
 use ::radius::{Packet, Secret};
 use dynamic::Listener;
 pub use dynamic::{Clients, Ignored};
-use pppoe::concentrator::accounting::Record;
+use pppoe::concentrator::accounting::{Event as Recorded, Record};
 use pppoe::concentrator::{BitRates, NotGranted, Question, Reply};
 use records::{Records, Ticket};
 use service::event_loop::any_ready;
@@ -81,6 +81,8 @@ pub enum RadiusEvent {
     Unread { user: Vec<u8>, attributes: Vec<u8> },
     /// It names rates that there are not, which hold for nobody.
     NoRates { user: Vec<u8>, names: Vec<Vec<u8>> },
+    /// Its records of accounting have no room for the Class that a server gave: they are sent without it.
+    WithoutClass { user: Vec<u8> },
     /// No server takes records; they wait.
     Waiting { in_file: bool },
     /// One takes them again.
@@ -301,7 +303,14 @@ impl Worker {
         }
         let line = Line::new(&self.control.parent, &record.identity);
         let session = line.session(record.identity.user());
-        match accounting::request(&self.nas, &session, &words::record(record, time)) {
+        let full = words::record(record, time);
+        let request = accounting::request(&self.nas, &session, &full).or_else(|_| {
+            if record.event == Recorded::Start {
+                self.report(RadiusEvent::WithoutClass { user: record.identity.user().to_vec() });
+            }
+            accounting::request(&self.nas, &session, &accounting::Record { class: &[], ..full })
+        });
+        match request {
             Ok(request) => self.put(request),
             Err(_) => self.records.lose(),
         }

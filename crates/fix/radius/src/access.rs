@@ -226,8 +226,8 @@ impl Accepted {
             DELEGATED_IPV6_PREFIX => self.delegated = Some(prefix(value)?),
             SESSION_TIMEOUT => self.session_timeout = Some(seconds()?),
             IDLE_TIMEOUT => self.idle_timeout = Some(seconds()?),
-            // RFC 2865 section 5.12.
-            FRAMED_MTU => self.mtu = Some(number()?.try_into().ok().filter(|mtu| *mtu >= 64)?),
+            // RFC 2865 section 5.12 has 64; every link of IPv4 takes 68 (RFC 791 section 3.2).
+            FRAMED_MTU => self.mtu = Some(number()?.try_into().ok().filter(|mtu| *mtu >= 68)?),
             // None would be records without end.
             ACCT_INTERIM_INTERVAL => self.interim = Some(seconds().filter(|interval| !interval.is_zero())?),
             CLASS => self.class.push(value.to_vec()),

@@ -4,7 +4,7 @@ use ::radius::access::Nas;
 use ::radius::dynamic_authorization::{self as requests, ErrorCause, Request};
 use ::radius::packet::{Code, LONGEST, Malformed};
 use ::radius::{Forged, Packet, Secret};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 /// Requests that are taken before something else has its turn.
 const AT_ONCE: usize = 64;
-/// Answers that are remembered.
-const MOST_REMEMBERED: usize = 4096;
+/// Answers that are remembered: of more requests within the time in which each could be sent once more, the rest gets none.
+const MOST_REMEMBERED: usize = 1 << 16;
 
 /// Who may request what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,17 +42,12 @@ pub enum Ignored {
         requests::TIMELY.as_secs() / 60
     )]
     Untimely,
+    #[error("{MOST_REMEMBERED} others came within {} minutes, and whether it came before is not known any more", 2 * requests::TIMELY.as_secs() / 60)]
+    TooMany,
 }
 
-/// A request that was answered.
-#[derive(Debug)]
-struct Answered {
-    at: Duration,
-    from: SocketAddr,
-    /// A digest of all of it and the secret, so that no other request has the same.
-    authenticator: Vec<u8>,
-    answer: Vec<u8>,
-}
+/// A digest of all of a request and the secret, so that no other one has the same.
+type Authenticator = Vec<u8>;
 
 /// Takes requests.
 #[derive(Debug)]
@@ -60,7 +55,10 @@ pub(super) struct Listener {
     config: Clients,
     /// `None`: another process has the port.
     socket: Option<UdpSocket>,
-    answered: VecDeque<Answered>,
+    /// Where answered requests came from, and their answers.
+    answered: HashMap<Authenticator, (SocketAddr, Vec<u8>)>,
+    /// When that was, the oldest first.
+    order: VecDeque<(Duration, Authenticator)>,
     /// Datagrams that got no answer, and why.
     ignored: Vec<(SocketAddr, Ignored)>,
 }
@@ -73,8 +71,8 @@ impl Listener {
             Err(error) if waits && error.kind() == io::ErrorKind::AddrInUse => None,
             Err(error) => return Err(error),
         };
-        let (answered, ignored) = (VecDeque::new(), Vec::new());
-        Ok(Listener { config, socket, answered, ignored })
+        let (answered, order, ignored) = (HashMap::new(), VecDeque::new(), Vec::new());
+        Ok(Listener { config, socket, answered, order, ignored })
     }
 
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -136,11 +134,16 @@ impl Listener {
         if timely == Some(false) {
             return Err(Ignored::Untimely);
         }
-        while self.answered.pop_front_if(|answered| answered.at + 2 * requests::TIMELY < now).is_some() {}
+        while let Some((_, old)) = self.order.pop_front_if(|(at, _)| *at + 2 * requests::TIMELY < now) {
+            self.answered.remove(&old);
+        }
         let authenticator = packet.authenticator().to_vec();
         // The same again is not done again (RFC 5080 section 2.2.2), wherever it comes from.
-        if let Some(same) = self.answered.iter().find(|answered| answered.authenticator == authenticator) {
-            return Ok((same.from == from).then(|| same.answer.clone()));
+        if let Some((before, answer)) = self.answered.get(&authenticator) {
+            return Ok((*before == from).then(|| answer.clone()));
+        }
+        if self.answered.len() >= MOST_REMEMBERED {
+            return Err(Ignored::TooMany);
         }
         let request = match timely {
             None if self.config.needs_timestamp => Err(ErrorCause::MissingAttribute("Event-Timestamp")),
@@ -148,10 +151,8 @@ impl Listener {
         };
         let Some(outcome) = act(from, request) else { return Ok(None) };
         let Ok(answer) = requests::answer(secret, &packet, outcome) else { return Ok(None) };
-        if self.answered.len() >= MOST_REMEMBERED {
-            self.answered.pop_front();
-        }
-        self.answered.push_back(Answered { at: now, from, authenticator, answer: answer.clone() });
+        self.order.push_back((now, authenticator.clone()));
+        self.answered.insert(authenticator, (from, answer.clone()));
         Ok(Some(answer))
     }
 }

@@ -10,6 +10,7 @@
 use ::radius::Packet;
 use ::radius::exchange::Request;
 use ::radius::packet::{Code, Draft, LONGEST};
+use kernel::file::{Regular, expect_trusted};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -127,8 +128,12 @@ impl Records {
             }
         }
         if waiting.len() >= MOST_WAITING {
-            let first = waiting.pop_front();
-            self.lost += u64::from(first.is_some_and(|first| first.place.is_none()));
+            self.lost += 1;
+            // One that the file has would be neither sent nor removed there.
+            match waiting.front() {
+                Some(first) if first.place.is_none() => drop(waiting.pop_front()),
+                _ => return result,
+            }
         }
         self.waiting.push_back(Kept { place, request });
         result
@@ -168,8 +173,13 @@ impl Records {
 
 impl RecordFile {
     fn open(path: &Path) -> io::Result<RecordFile> {
+        expect_trusted(path)?;
         let options = &mut OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = Regular::open_with(
+            path,
+            options.read(true).write(true).create(true).truncate(false).mode(0o600),
+        )?;
+        let file = file.into_file();
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
             TryLockError::Error(error) => error,
@@ -285,6 +295,9 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::WouldBlock => io::Error::new(error.kind(), format!("{path}: another process has it")),
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), format!("{path}: its folder has to be there (mkdir -p)"))
+        }
         kind => io::Error::new(kind, format!("{path}: {error}")),
     }
 }
@@ -427,6 +440,25 @@ mod tests {
         assert!(records.is_empty() && records.pop().expect("memory").is_none());
         records.push(request(1)).expect("memory");
         assert_eq!(numbers(&mut records), [1]);
+    }
+
+    /// One that is in the file is sent from memory, and removed there when it was taken: it does not give way to one that is not.
+    #[test]
+    fn what_the_file_has_stays_when_memory_is_full_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut records = opened(&folder);
+        records.push(request(0)).expect("room");
+        let full = File::options().read(true).write(true).open("/dev/full").expect("a full device");
+        let kept = std::mem::replace(&mut records.file.as_mut().expect("a file").file, full);
+        for number in 1..=MOST_WAITING as u32 {
+            let _ = records.push(request(number));
+        }
+        records.file.as_mut().expect("a file").file = kept;
+        assert_eq!((records.lost, records.waiting.len()), (1, MOST_WAITING));
+        let (ticket, first) = records.pop().expect("readable").expect("one");
+        assert_eq!(number(&first), 0);
+        records.taken(ticket).expect("written");
+        assert_eq!(length(&folder), BEGIN);
     }
 
     #[test]
