@@ -21,7 +21,9 @@ pub fn fields(event: &Event) -> Fields {
             ("session-disagrees", vec![("RXLANE_ID", id.to_string()), user_of(user)])
         }
         Event::Account(_) => ("record", Fields::new()),
-        Event::Parent { .. } | Event::ShorterBehindTags { .. } => ("line", Fields::new()),
+        Event::Parent { .. } | Event::Interface { .. } | Event::ShorterBehindTags { .. } => {
+            ("line", Fields::new())
+        }
         Event::SecretsRead(_) | Event::SecretsUnread(_) => ("secrets", Fields::new()),
         Event::Uncarried(_) => ("uncarried", Fields::new()),
         Event::Takeover(_) => ("takeover", Fields::new()),

@@ -20,6 +20,12 @@ pub fn sentence(event: &Event) -> Option<String> {
         }
         Event::Machine(notice) => notice.to_string(),
         Event::Parent { name, change } => parent(name, change),
+        Event::Interface { name, is_up: false } => {
+            format!("{name} was set down: no packet of any subscriber gets through until it is up again")
+        }
+        Event::Interface { name, is_up: true } => {
+            format!("{name} is up again, with its addresses and routes")
+        }
         Event::ShorterBehindTags { parent, parent_mtu, most, requested, needed } => format!(
             "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} bytes at most, and shorter behind \
              more; `ip link set {quoted_parent} mtu {needed}` makes room for {requested}",
@@ -136,6 +142,10 @@ fn radius(what: &RadiusEvent) -> String {
         RadiusEvent::Unwritten { why } => {
             format!("records of accounting for RADIUS wait in memory alone: {why}")
         }
+        RadiusEvent::WithoutClass { user } => format!(
+            "the Class of{} does not fit in a record of accounting: its records are sent without",
+            behind_space(user)
+        ),
         RadiusEvent::Lost { records } => {
             format!("{} of accounting for RADIUS lost", plural(*records, "record"))
         }

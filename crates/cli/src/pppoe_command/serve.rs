@@ -16,7 +16,6 @@ use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
 use link::error::Kind;
-use link::running::find_parent;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::NamedRange;
 use pppoe::concentrator::secrets::Secrets;
@@ -32,7 +31,7 @@ use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -224,20 +223,30 @@ impl ServeArguments {
     /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
     fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
         let secrets = self.subscribers().read()?;
-        find_parent(&self.interface)?;
+        let servers = self.servers()?;
+        let records = servers.as_ref().and_then(|servers| servers.records.as_deref());
+        for (what, file) in [("records", records), ("--accounting", self.accounting.as_deref())] {
+            if let Some(folder) = file
+                .and_then(Path::parent)
+                .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+            {
+                let folder = quoted(&folder.to_string_lossy()).to_string();
+                bail!("{what}: there is no folder {folder}: `mkdir -p {folder}` makes it");
+            }
+        }
+        self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
         let interface = printable(&self.interface);
         let title = format!("{} would serve {interface}; nothing is sent now.", printable(&self.name));
         writeln!(out, "{}", out.styled(BOLD, title))?;
         item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
         item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
-        self.uplink.iter().try_for_each(|uplink| find_parent(uplink).map(drop))?;
         self.forwarding(out)?;
         let subscribers = match self.anybody {
             true => "anybody".to_owned(),
             false => plural(secrets.len() as u64, "subscriber"),
         };
         item(out, "subscribers", &subscribers)?;
-        if let Some(servers) = self.servers()? {
+        if let Some(servers) = servers {
             let list = |servers: &[Server]| {
                 servers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(", ")
             };
@@ -400,20 +409,8 @@ impl ServeArguments {
         }
         let means = self.means();
         let unserved = means.unserved(&secrets, self.anybody);
-        let records_lost = Arc::new(AtomicU64::new(0));
-        let start = Start {
-            parent: self.interface.clone(),
-            name: self.ifname.clone(),
-            vlans: self.vlan.unwrap_or(VlanPattern::NONE),
-            workers: self.workers.map_or_else(|| workers(Io::AfPacket), usize::from),
-            uplinks: self.uplink.clone(),
-            mss_clamp: self.mss_clamp,
-            config,
-            secrets,
-            radius,
-            is_takeover: self.takeover,
-            records_lost: Arc::clone(&records_lost),
-        };
+        let start = self.start(config, secrets, radius);
+        let records_lost = Arc::clone(&start.records_lost);
         let early = self.daemon.is_daemon().then(Vec::new);
         let mut speaker = Speaker::new(
             out.styled(POOR, "note"),
@@ -458,6 +455,22 @@ impl ServeArguments {
         let outcome = self.ended(out, over)?;
         all_written(&unwritten)?;
         Ok(outcome)
+    }
+
+    fn start(&self, config: Config, secrets: Secrets, radius: Option<Servers>) -> Start {
+        Start {
+            parent: self.interface.clone(),
+            name: self.ifname.clone(),
+            vlans: self.vlan.unwrap_or(VlanPattern::NONE),
+            workers: self.workers.map_or_else(|| workers(Io::AfPacket), usize::from),
+            uplinks: self.uplink.clone(),
+            mss_clamp: self.mss_clamp,
+            config,
+            secrets,
+            radius,
+            is_takeover: self.takeover,
+            records_lost: Arc::new(AtomicU64::new(0)),
+        }
     }
 
     /// That the own address is in a pool, which is no mistake.

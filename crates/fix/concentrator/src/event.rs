@@ -26,6 +26,11 @@ pub enum Event {
         name: String,
         change: link::running::Event,
     },
+    /// The interface of the subscribers was set down, or up again, with its addresses and routes.
+    Interface {
+        name: String,
+        is_up: bool,
+    },
     /// Lines have any number of tags, and those with two have room for less than is requested.
     ShorterBehindTags {
         parent: String,

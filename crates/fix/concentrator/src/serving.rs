@@ -323,6 +323,12 @@ impl Serving {
             let name = self.negotiator.control.parent.clone();
             report(&Event::Parent { name, change: event.clone() });
         }
+        if let Some(is_up) = seen.interface {
+            let control = &self.negotiator.control;
+            report(&Event::Interface { name: control.name(), is_up });
+            let lacking = if is_up { control.state().carried.route_again() } else { Vec::new() };
+            lacking.into_iter().for_each(|lacking| report(&Event::Uncarried(lacking)));
+        }
         Ok(seen.ended.map(|ended| match ended {
             Ended::Requested => Over::Requested,
             Ended::ParentRemoved => Over::ParentRemoved,

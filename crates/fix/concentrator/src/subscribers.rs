@@ -276,6 +276,12 @@ impl Subscribers {
         netlink::set_down(self.index)?;
         let renamed = netlink::rename(self.index, name);
         netlink::set_up(self.index)?;
+        self.address_again()?;
+        renamed
+    }
+
+    /// Adds the addresses that an interface loses which is set down.
+    fn address_again(&self) -> Result<(), netlink::Refusal> {
         for address in &self.config.addresses {
             match netlink::add_address(self.index, address) {
                 // Those of IPv4 outlive it.
@@ -283,7 +289,7 @@ impl Subscribers {
                 _ => {}
             }
         }
-        renamed
+        Ok(())
     }
 
     /// What it was to be, under the name that it has now.
@@ -317,7 +323,8 @@ impl Subscribers {
         self.watch.as_fd()
     }
 
-    /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
+    /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works, and its
+    /// addresses where it is up again.
     /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
     /// [`Subscribers::set_local`] know of it.
     pub(crate) fn poll_changes(&mut self) -> Result<Seen, Error> {
@@ -333,6 +340,10 @@ impl Subscribers {
                 }
                 Event::ParentMac => {}
             }
+        }
+        if seen.interface == Some(true) {
+            self.address_again()
+                .map_err(Error::refused(format!("add the addresses of {} again", self.config.name)))?;
         }
         Ok(seen)
     }

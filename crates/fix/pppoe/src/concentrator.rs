@@ -95,6 +95,8 @@ pub enum Action {
     Ask(Box<Question>),
     /// The data path carries this session from now on; or this is what it carries of it from now on.
     Installed(Box<Installed>),
+    /// What is saved of this open session has changed, for whoever keeps it for the next process.
+    Changed(Id),
     /// The data path drops this session.
     Removed(Id),
     Account(Box<Record>),

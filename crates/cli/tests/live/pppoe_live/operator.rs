@@ -92,7 +92,8 @@ fn a_drained_concentrator_keeps_what_it_has() {
     assert!(!first.said().contains("closed") && !second.said().contains(": open"), "{}", first.said());
     // It stays so for the next process, whether it takes over or goes on after a kill.
     let next = line.serve(&["--takeover"]);
-    next.hear("1 session taken over, 0 disconnected (PADT); no more are taken", 1);
+    next.hear("1 session taken over, 0 disconnected (PADT);", 1);
+    next.hear("rxlane pppoe drain wan0 --undo", 1);
     serving.ended().ends(0);
     assert_eq!(line.concentrator()["draining"], true);
     next.killed();
@@ -103,11 +104,53 @@ fn a_drained_concentrator_keeps_what_it_has() {
         line.far(&["status"]).ends(1).says("was killed");
     }
     let next = line.serve(&[]);
-    next.hear("1 session of a process that was killed, 0 disconnected (PADT); no more are taken", 1);
+    next.hear("1 session of a process that was killed, 0 disconnected (PADT);", 1);
+    next.hear("rxlane pppoe drain wan0 --undo", 1);
     assert_eq!(drain(&["--undo"]), "wan0 takes sessions; it has 1 session.\n");
     second.hear(": open", 1);
     assert_eq!((line.sessions().len(), &line.concentrator()["draining"]), (2, &false.into()));
     line.far(&["drain", "eth7"]).ends(1);
+}
+
+/// What the kernel routes to the subscribers.
+fn routes(line: &Line) -> String {
+    let of =
+        |version: &str| line.far.run("ip", &[version, "route", "show", "dev", "pppoe0"]).expect("routes");
+    of("-4") + &of("-6")
+}
+
+/// An interface that is set down loses routes and IPv6 addresses.
+#[test]
+fn subscribers_are_reached_again_when_their_interface_was_down() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&["--prefix", "fd00:99::/48"]);
+    let _alice = line.connect("alice", &[]);
+    let up = |state: &str| line.far.run("ip", &["link", "set", "pppoe0", state]).expect("set");
+    let before = routes(&line);
+    up("down");
+    serving.hear("pppoe0 was set down", 1);
+    up("up");
+    serving.hear("pppoe0 is up again, with its addresses and routes", 1);
+    wait_until("all routes", || routes(&line) == before);
+    line.ping(&line.near, GATEWAY, 1492);
+    line.ping(&line.far, "10.64.0.2", 1492);
+}
+
+/// The route of a pool is not that of a session whose network is the same.
+#[test]
+fn a_session_that_ends_does_not_take_the_route_of_its_pool_along() {
+    let Some(line) = Line::new() else { return };
+    let bob = "[[subscriber]]\nuser = \"bob\"\npassword = \"the builder\"\nroutes = [\"10.64.0.0/28\", \"10.98.0.0/24\"]\n";
+    line.write("secrets", &format!("[[subscriber]]\nuser = \"alice\"\npassword = \"wonderland\"\n{bob}"));
+    let _serving = line.serve(&[]);
+    let before = routes(&line);
+    let _alice = line.connect("alice", &[]);
+    let bob = line.connect("bob", &["--ifname", "ppp1"]);
+    assert!(routes(&line).contains("10.98.0.0/24"), "{}", routes(&line));
+    bob.interrupted().ends(0);
+    line.wait_for_sessions(1);
+    assert_eq!(routes(&line), before);
+    line.ping(&line.far, "10.64.0.2", 1492);
 }
 
 /// By user, in an open session; by MAC address, from its first PADI on.

@@ -123,7 +123,9 @@ impl Carried {
                 }
             }
         }
-        let routes = self.needed_routes(installed);
+        // What is another session's already stays its own, with its route.
+        let routes = self.needed_routes(installed).into_iter().filter(|network| kept.contains(network));
+        let routes: Vec<Network> = routes.collect();
         for network in had_routes.iter().filter(|network| !routes.contains(network)) {
             self.routes.remove(network);
         }
@@ -142,7 +144,9 @@ impl Carried {
         let fixed = host.into_iter().chain(installed.prefixes.iter());
         let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
         let fixed = fixed.filter(|network| !is_covered(network));
-        fixed.chain(installed.routes.iter().copied()).collect()
+        // The route of a whole pool is nobody's to take along.
+        let behind = installed.routes.iter().copied().filter(|network| !self.covered.contains(network));
+        fixed.chain(behind).collect()
     }
 
     /// Carries a session no more.

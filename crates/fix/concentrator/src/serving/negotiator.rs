@@ -73,6 +73,7 @@ impl Negotiator {
                         report(&Event::Uncarried(lacking));
                     }
                 }
+                Action::Changed(id) => changed.push(id),
                 Action::Removed(id) => state.carried.remove(id),
                 Action::Ask(question) => {
                     if let Some(radius) = &self.radius {

@@ -20,8 +20,9 @@ use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
 use crate::radius::Radius;
-use crate::subscribers::{self, Forwarding, Limits, Registry, Subscribers};
+use crate::subscribers::{self, Forwarding, Limits, Registry, Subscribers, Unforwarded};
 use kernel::netlink::{self, Address, Link, link_local};
+use kernel::tun::TunError;
 use link::batch;
 use link::frame_size::{longest_mtu, needed_mtu};
 use link::pppoe::ControlSocket;
@@ -85,10 +86,8 @@ impl Prepared {
         ask: UnixStream,
         report: Report<'_>,
     ) -> Result<Prepared, Error> {
-        check_name(&start.name)?;
-        let parent = find_parent(&start.parent)?;
+        let (parent, mtu) = start.line()?;
         let lock = lock(sockets, &parent)?;
-        let mtu = interface_mtu(&start, &parent)?;
         shorter_behind_tags(&start, &parent).iter().for_each(&mut *report);
         let leftover = Leftover::by(&start.parent);
         let former = if start.is_takeover { former(sockets, &start, leftover.is_some())? } else { None };
@@ -327,6 +326,38 @@ impl Prepared {
         };
         let lacking = self.serving.negotiator.control.state().carried.route_again();
         unnamed.into_iter().chain(lacking.into_iter().map(Event::Uncarried)).collect()
+    }
+}
+
+impl Start {
+    /// Whether the interfaces are such that it could serve, as far as that can be seen without changing anything.
+    ///
+    /// # Errors
+    ///
+    /// A name is none, there is no such interface or one that is to be made, packets do not fit, or an uplink is the parent.
+    pub fn check(&self) -> Result<(), Error> {
+        self.line()?;
+        if !self.is_takeover
+            && Leftover::by(&self.parent).is_none()
+            && netlink::link_by_name(&self.name).is_ok()
+        {
+            return Err(Error::from(link::Error::from(TunError::Taken { name: self.name.clone() })));
+        }
+        for uplink in &self.uplinks {
+            find_parent(uplink)?;
+            if *uplink == self.parent {
+                return Err(Unforwarded::Lines(uplink.clone()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The interface with the lines, and the MTU of that of the subscribers.
+    fn line(&self) -> Result<(Link, u32), Error> {
+        check_name(&self.name)?;
+        let parent = find_parent(&self.parent)?;
+        let mtu = interface_mtu(self, &parent)?;
+        Ok((parent, mtu))
     }
 }
 

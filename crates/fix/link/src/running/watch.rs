@@ -13,6 +13,8 @@ pub struct Watch {
     monitor: Events,
     parent: Link,
     interface: u32,
+    /// `None`: it has not been up yet.
+    interface_is_up: Option<bool>,
     needed: u32,
 }
 
@@ -20,6 +22,8 @@ pub struct Watch {
 #[derive(Debug, Default)]
 pub struct Seen {
     pub events: Vec<Event>,
+    /// The interface was set down (`false`), or up again, which had taken its routes and IPv6 addresses.
+    pub interface: Option<bool>,
     /// Why there is nothing left to move packets between.
     pub ended: Option<Ended>,
 }
@@ -27,7 +31,7 @@ pub struct Seen {
 impl Watch {
     /// Of a parent that is now so, and an interface of this number, whose packets need this MTU of the parent.
     pub fn new(monitor: Events, parent: Link, interface: u32, needed: u32) -> Watch {
-        Watch { monitor, parent, interface, needed }
+        Watch { monitor, parent, interface, interface_is_up: None, needed }
     }
 
     /// What changed since the last call.
@@ -42,6 +46,16 @@ impl Watch {
     fn take(&mut self, change: Change, seen: &mut Seen) -> io::Result<()> {
         match change {
             Change::Link(link) if link.index == self.parent.index => self.compare(link, &mut seen.events),
+            Change::Link(link) if link.index == self.interface => {
+                let is_up = link.flags & libc::IFF_UP as u32 != 0;
+                match self.interface_is_up {
+                    Some(before) if before != is_up => {
+                        (self.interface_is_up, seen.interface) = (Some(is_up), Some(is_up));
+                    }
+                    None if is_up => self.interface_is_up = Some(true),
+                    _ => {}
+                }
+            }
             Change::LinkRemoved(index) if index == self.parent.index => {
                 seen.ended = Some(Ended::ParentRemoved)
             }

@@ -177,6 +177,7 @@ impl Concentrator {
                     entry.interim = change.interim.map(|every| step.now + every);
                 }
             }
+            step.actions.push(Action::Changed(entry.identity.id));
             self.arm(*slot);
             changed += 1;
         }

@@ -38,7 +38,7 @@ pub struct Snapshot {
     sessions: Vec<Saved>,
     unfinished: Vec<SessionKey>,
     /// Whether no more sessions are taken.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draining: bool,
 }
 

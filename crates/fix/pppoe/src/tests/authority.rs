@@ -224,6 +224,8 @@ fn a_session_that_nobody_uses_ends_and_one_that_is_used_goes_on() {
     // Another change is no use of it.
     let class = Change { class: vec![b"red".to_vec()], ..Change::default() };
     assert_eq!(world.act(|machine, step| machine.change(step, &Filter::default(), &class)), Ok(1));
+    // Nothing that the data path has to carry: the next process after a kill has to know of it all the same.
+    assert_eq!(std::mem::take(&mut world.changed).len(), 1);
     world.run(seconds(10));
     assert_eq!(world.ends.last().expect("an end").cause, Ended::Idle);
     assert!(matches!(world.records.last().expect("a record").event, Event::Stop(Ended::Idle)));

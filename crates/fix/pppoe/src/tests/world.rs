@@ -227,6 +227,8 @@ pub struct World {
     pub notices: Vec<String>,
     /// What somebody else is to answer.
     pub questions: Vec<Question>,
+    /// Sessions of which something else changed that is saved.
+    pub changed: Vec<Id>,
     pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
 }
 
@@ -251,6 +253,7 @@ impl World {
             records: Vec::new(),
             notices: Vec::new(),
             questions: Vec::new(),
+            changed: Vec::new(),
             sent: Vec::new(),
         }
     }
@@ -303,6 +306,7 @@ impl World {
                     assert!(installed.ipv4.is_some() || installed.ipv6.is_some());
                     self.installed.insert(installed.identity.id, *installed);
                 }
+                Action::Changed(id) => self.changed.push(id),
                 Action::Removed(id) => {
                     assert!(self.installed.remove(&id).is_some(), "{id} is removed and was not there");
                     self.traffic.remove(&id);
