@@ -153,7 +153,7 @@ impl fmt::Display for VlanPatternError {
         match self {
             VlanPatternError::Vlan(place) => write!(
                 f,
-                "VLAN {place} of it is none: expected a number from 0 to 4094, two with `-` between for all from the one to the other, or `*` \
+                "what stands for VLAN {place} is no number of one: expected a number from 0 to 4094, two with `-` between for all from the one to the other, or `*` \
                  for any, with dots from the outermost to the innermost (`100-199.*`); `none` and `any` stand alone"
             ),
             VlanPatternError::Backwards(place) => {

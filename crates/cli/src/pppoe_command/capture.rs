@@ -87,6 +87,13 @@ impl CaptureArguments {
             }
         };
 
+        if status.xdp.is_some() {
+            complain(&format!(
+                "packets that XDP forwards on {} are not in the capture: it has control frames, and what XDP leaves to the workers \
+                 (`--datapath batch --takeover` has all of them pass here)",
+                printable(&interface)
+            ));
+        }
         let limits = Limits {
             duration: self.seconds.unwrap_or(Duration::MAX),
             frames: u64::MAX,
@@ -216,14 +223,12 @@ fn said(
     }
     if is_file {
         let path = path.display().to_string();
-        writeln!(
-            out,
-            "{}: {frames} of {} in {}; `rxlane explain {}` explains them",
-            printable(&path),
-            host.station,
-            format::duration(taken.elapsed.as_secs_f64()),
-            quoted(&path)
-        )?;
+        let way = match taken.frames {
+            0 => String::new(),
+            _ => format!("; `rxlane explain {}` explains them", quoted(&path)),
+        };
+        let time = format::duration(taken.elapsed.as_secs_f64());
+        writeln!(out, "{}: {frames} of {} in {time}{way}", printable(&path), host.station)?;
     }
     Ok(())
 }

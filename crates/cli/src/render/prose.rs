@@ -237,7 +237,10 @@ fn first(report: &Report, gravest: Option<&Finding>) -> String {
                 true => "nothing wrong was seen".to_owned(),
                 false => format!("nothing certain was seen (possible: {})", possible.join(", ")),
             };
-            format!("Unknown: {seen}, but {lacking} of {} rules lack data.", report.rules.len())
+            match lacking {
+                0 => format!("Unknown: {seen}, but what arrived is too little to say more."),
+                _ => format!("Unknown: {seen}, but {lacking} of {} rules lack data.", report.rules.len()),
+            }
         }
     }
 }
