@@ -53,7 +53,7 @@ fn one_queue_that_takes_nearly_all() {
             &(queues("eth0", &[9_000_000_000, 8_000_000_000]) + &queues("eth1", &[2_000_000, 12])),
             id,
             CALM,
-            &["=on eth1", "BesideBusiest"],
+            &["=on eth1", "NextToBusiest"],
         ),
         // A proven cause is named.
         (
