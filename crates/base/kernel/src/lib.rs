@@ -20,10 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Elsewhere there is [`cpu::CpuSet`], for what was read of a Linux, and [`mod@file`].
+//! Elsewhere there is [`cpu::CpuSet`], for what was read of a Linux, [`mod@file`] and [`allocations`].
 //!
 //! Errors of single calls are [`std::io::Error`]; the caller says what the call was for.
 
+pub mod allocations;
 #[cfg(target_os = "linux")]
 pub mod bpf;
 pub mod cpu;

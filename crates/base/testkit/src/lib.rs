@@ -24,9 +24,9 @@
 //! Packet builders (crates `wire` and `traffic` have them), assertions, anything that a single crate's tests
 //! could keep for themselves.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-pub mod allocations;
+pub use kernel::allocations;
 pub mod captures;
 mod executable;
 mod feature;

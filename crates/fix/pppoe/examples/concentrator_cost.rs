@@ -24,43 +24,15 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use testkit::allocations::{Counting, bytes_in_use};
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::pppoe::{Code, Stage, TagType};
 use wire::vlan::{Tag, Tci};
 
-/// The system's allocator, which counts what is in use.
-mod sys {
-    #![allow(unsafe_code)]
-
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    struct Counting;
-
-    /// Bytes in use, as they were requested.
-    pub static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-    // SAFETY: every call is handed on to the system's allocator with its arguments.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
@@ -76,10 +48,11 @@ fn main() -> Done<()> {
     }
     // The first, so that nothing but it is in memory.
     println!("memory, subscribers of {MOST} lines and tables among it");
-    let (before, resident) = (in_use(), resident()?);
+    let (before, resident) = (bytes_in_use(), resident()?);
     let mut bench = Bench::new(Method::ChapMd5)?;
     let show = |bench: &Bench, sessions: usize| -> Done<()> {
-        let (used, resident) = (in_use().saturating_sub(before), self::resident()?.saturating_sub(resident));
+        let (used, resident) =
+            (bytes_in_use().saturating_sub(before), self::resident()?.saturating_sub(resident));
         let last = bench.last.as_secs_f64() * 1e6 / WAVE as f64;
         let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
         println!(
@@ -113,10 +86,6 @@ fn main() -> Done<()> {
         );
     }
     Ok(())
-}
-
-fn in_use() -> usize {
-    sys::IN_USE.load(Ordering::Relaxed)
 }
 
 /// Bytes of this process in memory.
