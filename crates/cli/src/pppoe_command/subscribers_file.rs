@@ -8,6 +8,7 @@ use kernel::file::Regular;
 use pppoe::concentrator::pool::NamedRange;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use service::memory;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
@@ -122,6 +123,13 @@ impl SubscribersFile {
         Ok(secrets)
     }
 
+    /// Whether there is nothing in the file: it was cut, or is being written. Nobody means to end all subscribers by that.
+    fn is_empty(&self) -> bool {
+        self.path
+            .as_ref()
+            .is_some_and(|path| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0))
+    }
+
     /// Reads it again whenever one of the signals comes, in a thread of its own, since a file of tens of MiB takes seconds, in which
     /// subscribers want answers. `bell` is written to when there is something to be received.
     pub fn read_again(self, signals: &[i32], mut bell: UnixStream) -> io::Result<Receiver<Reread>> {
@@ -131,7 +139,11 @@ impl SubscribersFile {
             // However often it was requested meanwhile, it is read once.
             let mut came = [0; 64];
             while requests.read(&mut came).is_ok_and(|count| count > 0) {
-                let secrets = self.read();
+                let secrets = if self.is_empty() {
+                    Err(anyhow!("the file of the secrets is empty"))
+                } else {
+                    self.read()
+                };
                 let secrets = secrets.map_err(|error| format!("{error:#}; the secrets stay as they were"));
                 if read.send(secrets).is_err() {
                     return;

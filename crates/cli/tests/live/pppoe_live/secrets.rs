@@ -91,6 +91,8 @@ fn a_signal_has_the_secrets_read_again() {
     line.connect_in_vain("bob", &["--ifname", "ppp2"]);
     line.write("secrets", "[[subscriber]]\nuser = \n");
     again("the secrets stay as they were");
+    line.write("secrets", "");
+    again("the file of the secrets is empty; the secrets stay as they were");
     // Attack: what takes the place of the secrets stops no concentrator.
     fs::remove_file(line.path("secrets")).expect("removed");
     fifo(&line, "secrets");
