@@ -41,7 +41,7 @@ nightly:
 fmt:
 	$(CARGO) fmt --all --check
 
-# A dependency that is new in the workspace is one of what stands beside it, too.
+# A dependency that is new in the workspace is one of the peers and fuzz targets, too.
 locks:
 	$(CARGO) update --quiet --workspace --locked
 	$(CARGO) update --quiet --workspace --locked --manifest-path peers/Cargo.toml

@@ -147,7 +147,7 @@ mod tests {
     fn octets_survive_json_and_text_stays_readable() {
         let all = Bytes((0..=255).collect());
         let json = serde_json::to_string(&all).expect("JSON");
-        assert_eq!(serde_json::from_str::<Bytes>(&json).expect("octets"), all);
+        assert_eq!(serde_json::from_str::<Bytes>(&json).expect("bytes"), all);
         assert_eq!(serde_json::to_string(&Bytes(b"rx 17\n".to_vec())).expect("JSON"), "\"rx 17\\n\"");
         assert!(serde_json::from_str::<Bytes>("\"\u{0100}\"").is_err());
     }

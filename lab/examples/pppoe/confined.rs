@@ -41,7 +41,7 @@ fn confined(topology: &Topology, way: Way, limit: u32) -> Result<String> {
     let [now, most, killed] = said.lines().collect::<Vec<_>>()[..] else {
         anyhow::bail!("of the group: {said}")
     };
-    let kib = |text: &str| text.parse::<u64>().map(|bytes| bytes / 1024).context("octets");
+    let kib = |text: &str| text.parse::<u64>().map(|bytes| bytes / 1024).context("bytes");
     Ok(format!(
         "up {:.0}, down {:.0} Mbit/s; Pss {:.0} KiB (rings {:.0}, anonymous {:.0}); the group has {} KiB, had {} at most, \
          {killed}",

@@ -48,7 +48,7 @@ impl Line {
         process.ended()
     }
 
-    /// Such runs until one is as expected: beside other work on the CPUs, the functions with most of the time may all be of that.
+    /// Such runs until one is as expected: next to other work on the CPUs, the functions with most of the time may all be of that.
     fn traced_until(&self, arguments: &[&str], is_expected: impl Fn(&Output) -> bool) -> Output {
         wait_for("functions of the receive path in a report", || {
             Some(self.traced(arguments)).filter(&is_expected)
