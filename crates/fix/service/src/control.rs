@@ -122,7 +122,7 @@ impl Instances {
         let (answer, mut rest, pid) = self.exchange(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
                 // Nobody goes on with it.
-                let _ = server::is_killed(self.kind(), name, &self.file(name, ".sock"), true);
+                let _ = server::remove_if_dead(self.kind(), name, &self.file(name, ".sock"));
                 wait_until_removed(name);
             }
         })?;
@@ -168,7 +168,11 @@ impl Instances {
                 }
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { kind, path },
                 io::ErrorKind::ConnectionRefused => {
-                    match server::is_killed(kind, name, &path, !kind.is_continued()) {
+                    let killed = match kind.is_continued() {
+                        true => server::is_killed(&path),
+                        false => server::remove_if_dead(kind, name, &path),
+                    };
+                    match killed {
                         Ok(true) => ControlError::Killed { kind, name: instance() },
                         Ok(false) => continue,
                         Err(ControlError::File { path, source, .. }) => {

@@ -237,12 +237,15 @@ fn placing(path: &Path) -> Result<Lock, ControlError> {
     locked.map_err(|source| ControlError::File { what: "lock", path: folder.to_owned(), source })
 }
 
-/// Whether nobody listens at a socket, as it seems; `false`: somebody does, or did until now. `removes`: a dead one is removed.
-pub(super) fn is_killed(kind: Kind, name: &str, path: &Path, removes: bool) -> Result<bool, ControlError> {
+/// Whether nobody listens at a socket, as it seemed; `false`: somebody does, or did until now.
+pub(super) fn is_killed(path: &Path) -> Result<bool, ControlError> {
     let _placing = placing(path)?;
-    if !removes {
-        return Ok(is_dead(path));
-    }
+    Ok(is_dead(path))
+}
+
+/// Removes a socket at which nobody seems to listen; `false`: somebody does, or did until now.
+pub(super) fn remove_if_dead(kind: Kind, name: &str, path: &Path) -> Result<bool, ControlError> {
+    let _placing = placing(path)?;
     match remove_dead(kind, name, path) {
         Ok(()) => Ok(true),
         Err(ControlError::Held { .. }) => Ok(false),
