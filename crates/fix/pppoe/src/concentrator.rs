@@ -97,6 +97,8 @@ pub enum Action {
     Installed(Box<Installed>),
     /// What is saved of this open session has changed, for whoever keeps it for the next process.
     Changed(Id),
+    /// Whether more sessions are taken was changed, for the same.
+    Draining(bool),
     /// The data path drops this session.
     Removed(Id),
     Account(Box<Record>),

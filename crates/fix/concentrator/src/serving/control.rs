@@ -186,7 +186,7 @@ impl ControlHandler for Control {
                 "another process takes its sessions over just now (`--takeover`): ask again",
             )),
             "drain" | "fill" => {
-                self.state().machine.set_draining(question == "drain");
+                self.step(|machine, step| machine.set_draining(step, question == "drain"));
                 // It is written for the next process.
                 self.wake();
                 serde_json::to_string(&self.status(false)).ok()

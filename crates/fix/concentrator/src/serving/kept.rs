@@ -95,7 +95,7 @@ impl Kept {
     pub(super) fn read(&self) -> io::Result<Snapshot> {
         let text = match Regular::open(&self.path).and_then(|file| file.read(LONGEST)) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(Snapshot::of(Vec::new(), false));
+                return Ok(Snapshot::default());
             }
             read => read?,
         };

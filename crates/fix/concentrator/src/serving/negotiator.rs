@@ -74,6 +74,7 @@ impl Negotiator {
                     }
                 }
                 Action::Changed(id) => changed.push(id),
+                Action::Draining(draining) => self.kept.set_draining(draining),
                 Action::Removed(id) => state.carried.remove(id),
                 Action::Ask(question) => {
                     if let Some(radius) = &self.radius {
@@ -106,7 +107,6 @@ impl Negotiator {
         let saved =
             changed.into_iter().filter_map(|id| state.step(now, |machine, step| machine.saved(step, id)));
         saved.for_each(|session| self.kept.opened(&session));
-        self.kept.set_draining(state.machine.is_draining());
         drop(state);
         if is_radius_due {
             self.radius.iter().for_each(Radius::wake);

@@ -92,8 +92,7 @@ impl Prepared {
         let leftover = Leftover::by(&start.parent);
         let former = if start.is_takeover { former(sockets, &start, leftover.is_some())? } else { None };
         let kept = Kept::at(record::path(sockets.state(), &sockets.named(&start.parent), ".sessions"));
-        let sessions =
-            if former.is_none() { sessions_of(&kept, report) } else { Snapshot::of(Vec::new(), false) };
+        let sessions = if former.is_none() { sessions_of(&kept, report) } else { Snapshot::default() };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let former_link = former_link.or_else(|| leftover.as_ref()?.interface().cloned());
         let has_name = former_link.as_ref().is_some_and(|link| link.name == start.name);
@@ -187,7 +186,7 @@ impl Prepared {
     pub fn begin(mut self, report: Report<'_>) -> Result<(Serving, Restored), Error> {
         let control = Arc::clone(&self.serving.negotiator.control);
         if !self.has_former {
-            let sessions = std::mem::replace(&mut self.kept, Snapshot::of(Vec::new(), false));
+            let sessions = std::mem::take(&mut self.kept);
             if let Some(leftover) = self.leftover.take() {
                 return self.replace(leftover, sessions, report);
             }
@@ -365,7 +364,7 @@ impl Start {
 fn sessions_of(kept: &Kept, report: Report<'_>) -> Snapshot {
     kept.read().unwrap_or_else(|error| {
         report(&Event::Forgotten(error));
-        Snapshot::of(Vec::new(), false)
+        Snapshot::default()
     })
 }
 

@@ -200,8 +200,9 @@ impl Concentrator {
     }
 
     /// Takes no more sessions, or takes them again. Those that there are go on.
-    pub const fn set_draining(&mut self, is_draining: bool) {
+    pub fn set_draining(&mut self, step: &mut Step<'_>, is_draining: bool) {
         self.discovery.set_draining(is_draining);
+        step.actions.push(Action::Draining(is_draining));
     }
 
     /// Whether no more sessions are taken.
@@ -211,7 +212,8 @@ impl Concentrator {
 
     /// Ends all sessions at once, each with a Terminate-Request and a PADT, and takes no more.
     pub fn shut_down(&mut self, step: &mut Step<'_>) {
-        self.set_draining(true);
+        // Which is not for the next process.
+        self.discovery.set_draining(true);
         let slots: Vec<u32> = self.table.slots().collect();
         for slot in slots {
             self.cut(step, slot, Ended::ShutDown);

@@ -83,6 +83,12 @@ impl Snapshot {
     }
 }
 
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        Snapshot::of(Vec::new(), false)
+    }
+}
+
 /// What came of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
@@ -282,7 +288,9 @@ impl Concentrator {
             )));
         }
         let mut restored = Restored { draining: snapshot.draining, ..Restored::default() };
-        self.set_draining(snapshot.draining);
+        if snapshot.draining {
+            self.set_draining(step, true);
+        }
         for mut saved in snapshot.sessions {
             saved.uptime = saved.uptime.saturating_add(elapsed);
             let Some(place) = saved.key.place() else { continue };

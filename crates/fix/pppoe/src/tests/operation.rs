@@ -189,7 +189,7 @@ fn draining_takes_no_more_and_shutting_down_informs_everybody() {
     // One has its offer already.
     let early = world.join(host(4, "eve", "e"));
     world.run(Duration::from_millis(5));
-    world.concentrator.set_draining(true);
+    world.act(|machine, step| machine.set_draining(step, true));
     let late = world.join(host(5, "dave", "d"));
     world.run(seconds(120));
     assert_eq!((world.up(), world.concentrator.len()), (2, 2));
@@ -197,7 +197,7 @@ fn draining_takes_no_more_and_shutting_down_informs_everybody() {
     assert!(world.hosts[early].ended_with("takes no more sessions"));
     let ignored = &world.concentrator.discovery_counters().ignored;
     assert!(ignored.keys().eq([&Reason::Draining]), "{ignored:?}");
-    world.concentrator.set_draining(false);
+    world.act(|machine, step| machine.set_draining(step, false));
     world.connect(late);
     world.run(seconds(5));
     assert_eq!((world.up(), world.concentrator.len()), (3, 3));

@@ -307,6 +307,7 @@ impl World {
                     self.installed.insert(installed.identity.id, *installed);
                 }
                 Action::Changed(id) => self.changed.push(id),
+                Action::Draining(_) => {}
                 Action::Removed(id) => {
                     assert!(self.installed.remove(&id).is_some(), "{id} is removed and was not there");
                     self.traffic.remove(&id);
