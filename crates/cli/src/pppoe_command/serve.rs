@@ -1,5 +1,7 @@
 //! `rxlane pppoe serve`.
 
+mod plan;
+
 use super::options::Auth;
 use super::radius_file;
 use super::speaker::Speaker;
@@ -11,7 +13,7 @@ use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
 use concentrator::Error;
-use concentrator::{ConcentratorStatus, End, Over, Prepared, Server, Servers, Start, Unwritten};
+use concentrator::{ConcentratorStatus, End, Over, Prepared, Servers, Start, Unwritten};
 use format::quoted;
 use format::{Quotable, plural, printable};
 use link::batch::Io;
@@ -31,7 +33,7 @@ use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -218,64 +220,6 @@ impl ServeArguments {
         let mut log = None;
         let result = self.serve(out, config, (secrets, radius), &mut log);
         background::end(log, out, result)
-    }
-
-    /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
-    fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
-        let secrets = self.subscribers().read()?;
-        let servers = self.servers()?;
-        let records = servers.as_ref().and_then(|servers| servers.records.as_deref());
-        for (what, file) in [("records", records), ("--accounting", self.accounting.as_deref())] {
-            if let Some(folder) = file
-                .and_then(Path::parent)
-                .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
-            {
-                let folder = quoted(&folder.to_string_lossy()).to_string();
-                bail!("{what}: there is no folder {folder}: `mkdir -p {folder}` makes it");
-            }
-        }
-        self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
-        let interface = printable(&self.interface);
-        let title = format!("{} would serve {interface}; nothing is sent now.", printable(&self.name));
-        writeln!(out, "{}", out.styled(BOLD, title))?;
-        item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
-        item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
-        self.forwarding(out)?;
-        let subscribers = match self.anybody {
-            true => "anybody".to_owned(),
-            false => plural(secrets.len() as u64, "subscriber"),
-        };
-        item(out, "subscribers", &subscribers)?;
-        if let Some(servers) = servers {
-            let list = |servers: &[Server]| {
-                servers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(", ")
-            };
-            item(out, "radius", &format!("asks {}", list(&servers.access)))?;
-            if !servers.accounting.is_empty() {
-                item(out, "accounting", &format!("records for {}", list(&servers.accounting)))?;
-            }
-            if let Some(clients) = &servers.clients {
-                item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
-            }
-        }
-        let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
-        let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
-        item(out, "addresses", &format!("{local}{pools}"))?;
-        for (name, ranges) in &config.named_pools {
-            let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
-            item(out, "pool", &format!("{}: {}", printable(name), ranges.join(", ")))?;
-        }
-        if let Some(prefix) = config.prefixes {
-            item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
-        }
-        if let Some((network, length)) = config.delegated {
-            item(out, "delegated", &format!("{length} bits each of {network}"))?;
-        }
-        let means = self.means();
-        for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
-            item(out, "note", &printable(&note))?;
-        }
-        Ok(Outcome::Success)
     }
 
     fn means(&self) -> Means<'_> {

@@ -1,0 +1,72 @@
+//! `rxlane pppoe serve --dry-run`.
+
+use super::super::{BOLD, item};
+use super::ServeArguments;
+use crate::output::{CommandResult, Outcome, Output};
+use anyhow::bail;
+use concentrator::Server;
+use format::{plural, printable, quoted};
+use pppoe::concentrator::Config;
+use std::io::Write;
+use std::path::Path;
+use wire::VlanPattern;
+
+impl ServeArguments {
+    /// Shows what would be done, and that nothing stands in the way as far as it can be seen before.
+    pub(super) fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
+        let secrets = self.subscribers().read()?;
+        let servers = self.servers()?;
+        let records = servers.as_ref().and_then(|servers| servers.records.as_deref());
+        for (what, file) in [("records", records), ("--accounting", self.accounting.as_deref())] {
+            if let Some(folder) = file
+                .and_then(Path::parent)
+                .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+            {
+                let folder = quoted(&folder.to_string_lossy()).to_string();
+                bail!("{what}: there is no folder {folder}: `mkdir -p {folder}` makes it");
+            }
+        }
+        self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
+        let interface = printable(&self.interface);
+        let title = format!("{} would serve {interface}; nothing is sent now.", printable(&self.name));
+        writeln!(out, "{}", out.styled(BOLD, title))?;
+        item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
+        item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
+        self.forwarding(out)?;
+        let subscribers = match self.anybody {
+            true => "anybody".to_owned(),
+            false => plural(secrets.len() as u64, "subscriber"),
+        };
+        item(out, "subscribers", &subscribers)?;
+        if let Some(servers) = servers {
+            let list = |servers: &[Server]| {
+                servers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(", ")
+            };
+            item(out, "radius", &format!("asks {}", list(&servers.access)))?;
+            if !servers.accounting.is_empty() {
+                item(out, "accounting", &format!("records for {}", list(&servers.accounting)))?;
+            }
+            if let Some(clients) = &servers.clients {
+                item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
+            }
+        }
+        let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
+        let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
+        item(out, "addresses", &format!("{local}{pools}"))?;
+        for (name, ranges) in &config.named_pools {
+            let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+            item(out, "pool", &format!("{}: {}", printable(name), ranges.join(", ")))?;
+        }
+        if let Some(prefix) = config.prefixes {
+            item(out, "prefixes", &format!("64 bits each of {prefix}"))?;
+        }
+        if let Some((network, length)) = config.delegated {
+            item(out, "delegated", &format!("{length} bits each of {network}"))?;
+        }
+        let means = self.means();
+        for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
+            item(out, "note", &printable(&note))?;
+        }
+        Ok(Outcome::Success)
+    }
+}
