@@ -160,7 +160,7 @@ pub struct ServeArguments {
     /// Go on with the sessions of the process that serves the interface now, which ends.
     #[arg(long)]
     takeover: bool,
-    /// Show what would be done, with all that is wrong with the secrets, and send nothing.
+    /// Show what would be done, with all that is wrong with the secrets and whether RADIUS servers answer, and send hosts nothing.
     #[arg(long, conflicts_with_all = ["daemon", "takeover"])]
     dry_run: bool,
     #[command(flatten)]

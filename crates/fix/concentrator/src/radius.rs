@@ -8,6 +8,7 @@
 //! * At the end it is waited for until the records are taken, or nobody answers any more.
 //! * Servers may end sessions and change what was granted to them (RFC 5176), where that is configured.
 
+mod availability;
 mod dynamic;
 mod records;
 mod sockets;
@@ -20,6 +21,7 @@ use ::radius::accounting::{self, Whole};
 use ::radius::dynamic_authorization::{ErrorCause, Request as Dynamic};
 use ::radius::exchange::{Done, NoAnswer, Patience, Request, Unusable};
 use ::radius::{Packet, Secret};
+pub use availability::{Availabilities, Availability};
 use dynamic::Listener;
 pub use dynamic::{Clients, Ignored};
 use pppoe::concentrator::accounting::{Event as Recorded, Record};

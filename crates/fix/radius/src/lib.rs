@@ -43,6 +43,7 @@ pub mod exchange;
 pub mod packet;
 pub mod rates;
 mod secret;
+pub mod status_server;
 
 pub use exchange::Exchange;
 pub use packet::Packet;

@@ -31,6 +31,8 @@ impl Code {
     pub const ACCOUNTING_RESPONSE: Code = Code(5);
     /// Access-Challenge.
     pub const ACCESS_CHALLENGE: Code = Code(11);
+    /// Status-Server (RFC 5997 section 2).
+    pub const STATUS_SERVER: Code = Code(12);
     /// Disconnect-Request.
     pub const DISCONNECT_REQUEST: Code = Code(40);
     /// Disconnect-ACK.
@@ -44,6 +46,12 @@ impl Code {
     /// CoA-NAK.
     pub const COA_NAK: Code = Code(45);
 
+    /// Whether a request of this code has an authenticator that nobody can guess, and a Message-Authenticator; others have a digest of
+    /// what they say.
+    pub(crate) const fn is_query(self) -> bool {
+        matches!(self, Code::ACCESS_REQUEST | Code::STATUS_SERVER)
+    }
+
     /// Whether it answers a request of this code.
     pub(crate) const fn answers(self, request: Code) -> bool {
         match request {
@@ -51,6 +59,8 @@ impl Code {
                 matches!(self, Code::ACCESS_ACCEPT | Code::ACCESS_REJECT | Code::ACCESS_CHALLENGE)
             }
             Code::ACCOUNTING_REQUEST => matches!(self, Code::ACCOUNTING_RESPONSE),
+            // That of the port that it came to.
+            Code::STATUS_SERVER => matches!(self, Code::ACCESS_ACCEPT | Code::ACCOUNTING_RESPONSE),
             Code::DISCONNECT_REQUEST => matches!(self, Code::DISCONNECT_ACK | Code::DISCONNECT_NAK),
             Code::COA_REQUEST => matches!(self, Code::COA_ACK | Code::COA_NAK),
             _ => false,

@@ -91,7 +91,7 @@ impl Secret {
     }
 
     /// Makes a request of a draft. An Access-Request gets `authenticator`, which nobody can have guessed, and a Message-Authenticator (RFC 3579
-    /// section 3.2); an Accounting-Request the authenticator that its content gives (RFC 2866 section 3).
+    /// section 3.2), and so does a Status-Server (RFC 5997 section 3); an Accounting-Request the authenticator that its content gives (RFC 2866 section 3).
     ///
     /// # Errors
     ///
@@ -102,12 +102,13 @@ impl Secret {
         identifier: u8,
         authenticator: &[u8; 16],
     ) -> Result<Vec<u8>, NoRoom> {
-        if draft.code() == Code::ACCESS_REQUEST {
+        let is_query = draft.code().is_query();
+        if is_query {
             draft.add(MESSAGE_AUTHENTICATOR, &[0; 16])?;
         }
         let mut bytes = draft.bytes;
         bytes[1] = identifier;
-        if bytes[0] == Code::ACCESS_REQUEST.0 {
+        if is_query {
             bytes[AUTHENTICATOR].copy_from_slice(authenticator);
             let at = bytes.len() - 16;
             let signature = self.hmac(&[&bytes]);
@@ -132,13 +133,14 @@ impl Secret {
         }
         let requested = request.get(AUTHENTICATOR).unwrap_or_default();
         self.expect_authenticator(answer, requested)?;
-        if code != Code::ACCESS_REQUEST {
+        if !code.is_query() {
             return Ok(());
         }
         match self.has_message_authenticator(answer, requested) {
-            None => Err(Forged::NoMessageAuthenticator),
+            // That a server is there grants nothing, and there is no other answer that it could have been made of.
+            None if code == Code::ACCESS_REQUEST => Err(Forged::NoMessageAuthenticator),
             Some(false) => Err(Forged::MessageAuthenticator),
-            Some(true) => Ok(()),
+            Some(true) | None => Ok(()),
         }
     }
 

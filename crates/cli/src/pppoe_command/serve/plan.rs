@@ -2,12 +2,12 @@
 
 use super::super::{BOLD, item};
 use super::ServeArguments;
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::bail;
-use concentrator::Server;
+use concentrator::{Availabilities, Availability, Servers};
 use format::{plural, printable, quoted};
 use pppoe::concentrator::Config;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use wire::VlanPattern;
 
@@ -28,7 +28,7 @@ impl ServeArguments {
         }
         self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
         let interface = printable(&self.interface);
-        let title = format!("{} would serve {interface}; nothing is sent now.", printable(&self.name));
+        let title = format!("{} would serve {interface}; hosts get no frame now.", printable(&self.name));
         writeln!(out, "{}", out.styled(BOLD, title))?;
         item(out, "interface", &format!("{}, MTU {}", printable(&self.ifname), self.mtu))?;
         item(out, "lines", &self.vlan.as_ref().map_or("none".to_owned(), VlanPattern::to_string))?;
@@ -38,17 +38,9 @@ impl ServeArguments {
             false => plural(secrets.len() as u64, "subscriber"),
         };
         item(out, "subscribers", &subscribers)?;
-        if let Some(servers) = servers {
-            let list = |servers: &[Server]| {
-                servers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(", ")
-            };
-            item(out, "radius", &format!("asks {}", list(&servers.access)))?;
-            if !servers.accounting.is_empty() {
-                item(out, "accounting", &format!("records for {}", list(&servers.accounting)))?;
-            }
-            if let Some(clients) = &servers.clients {
-                item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
-            }
+        let available = servers.as_ref().map(Servers::availabilities);
+        if let (Some(servers), Some(available)) = (&servers, &available) {
+            queried(out, servers, available)?;
         }
         let local = config.local.map_or("no IPv4 address".to_owned(), |local| local.to_string());
         let pools = config.pool.iter().map(|range| format!(", {range}")).collect::<String>();
@@ -67,6 +59,44 @@ impl ServeArguments {
         for note in means.unserved(&secrets, self.anybody).into_iter().chain(self.own_in_pool()) {
             item(out, "note", &printable(&note))?;
         }
+        let available = available.unwrap_or_default();
+        for (servers, what) in [
+            (&available.access, "no RADIUS server answers: whom the secrets do not name could not connect"),
+            (&available.accounting, "no RADIUS server that gets records answers: they would wait"),
+        ] {
+            if !servers.is_empty() && !servers.iter().any(|server| server.answers) {
+                complain(what);
+                return Ok(Outcome::Negative);
+            }
+        }
         Ok(Outcome::Success)
     }
+}
+
+/// Whom the concentrator queries, and whether they answer.
+fn queried(out: &mut Output, servers: &Servers, available: &Availabilities) -> io::Result<()> {
+    let list = |servers: &[Availability]| {
+        let each = servers.iter().map(|one| match (one.answers, one.unusable) {
+            (true, _) => format!("{} (answers)", one.server),
+            (false, Some(why)) => format!("{} (answers, but {why})", one.server),
+            (false, None) => format!("{} (no answer)", one.server),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    item(out, "radius", &list(&available.access))?;
+    if !available.accounting.is_empty() {
+        item(out, "accounting", &list(&available.accounting))?;
+    }
+    if let Some(clients) = &servers.clients {
+        item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
+    }
+    let is_silent = |one: &Availability| !one.answers && one.unusable.is_none();
+    if available.access.iter().chain(&available.accounting).any(is_silent) {
+        item(
+            out,
+            "note",
+            "no answer: the server is down, knows another secret or not the address of this machine, or ignores Status-Server (RFC 5997)",
+        )?;
+    }
+    Ok(())
 }

@@ -21,6 +21,7 @@ raddbdir = FOLDER
 pidfile = FOLDER/pid
 security {
     allow_core_dumps = no
+    status_server = yes
 }
 client all {
     ipaddr = 0.0.0.0/0
@@ -206,6 +207,25 @@ fn freeradius_says_who_a_subscriber_is_and_gets_its_accounts() {
         assert!(value(stop, "Acct-Input-Octets").parse::<u64>().expect("a number") >= 3 * 1492, "{stop}");
         assert_eq!(value(stop, "Acct-Input-Gigawords"), "0");
     }
+}
+
+#[test]
+fn a_dry_run_says_which_servers_answer() {
+    let Some(line) = Line::new() else { return };
+    let Some(_server) = server(&line) else { return };
+    let check = |secret: &str, servers: &[&str]| {
+        let file = names(&line, "", servers);
+        let text = fs::read_to_string(&file).expect("a file").replace(SECRET, secret);
+        line.write("radius.toml", &text);
+        line.serve_in_vain(&["--radius", &file, "--dry-run"])
+    };
+    let some = check(SECRET, &["127.0.0.2", "127.0.0.1"]);
+    some.ends(0).says("127.0.0.2:1812 (no answer), 127.0.0.1:1812 (answers)");
+    some.says("127.0.0.2:1813 (no answer), 127.0.0.1:1813 (answers)");
+    check("another", &["127.0.0.1"])
+        .ends(1)
+        .says("127.0.0.1:1812 (no answer)")
+        .says("no RADIUS server answers");
 }
 
 #[test]

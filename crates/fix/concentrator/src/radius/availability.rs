@@ -1,0 +1,92 @@
+//! Whether servers answer, before anybody depends on them.
+
+use super::sockets::Sockets;
+use super::{Server, Servers};
+use ::radius::exchange::{Patience, Unusable};
+use ::radius::status_server;
+use service::event_loop::any_ready;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Longest time until a query is sent again, and most of them: who waits for a check waits no longer than six seconds.
+const PATIENCE: Patience = Patience { timeout: Duration::from_secs(2), tries: 3, dead: Duration::ZERO };
+
+/// What is known of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Availability {
+    pub server: SocketAddr,
+    /// Whether it answers. One that does not may be down, know neither this machine nor the secret, or no Status-Server.
+    pub answers: bool,
+    /// Why an answer counted for nothing.
+    pub unusable: Option<Unusable>,
+}
+
+/// What is known of all servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Availabilities {
+    /// Of those that say who a subscriber is, in their order.
+    pub access: Vec<Availability>,
+    /// Of those that get records, in their order.
+    pub accounting: Vec<Availability>,
+}
+
+impl Servers {
+    /// Queries every server, all at once, by a Status-Server (RFC 5997).
+    pub fn availabilities(&self) -> Availabilities {
+        let patience = Patience {
+            timeout: self.patience.timeout.min(PATIENCE.timeout),
+            tries: self.patience.tries.min(PATIENCE.tries),
+            ..PATIENCE
+        };
+        let began = Instant::now();
+        let mut queries: Vec<Query> = self
+            .access
+            .iter()
+            .chain(&self.accounting)
+            .map(|server| Query::new(self, server, patience))
+            .collect();
+        while let Some(at) = queries.iter().filter_map(Query::deadline).min() {
+            let sockets = queries.iter().flat_map(|query| query.sockets.sockets());
+            // Where nothing can be waited for, every query ends by its timers.
+            if any_ready(sockets, Some(at.saturating_sub(began.elapsed()))).is_err() {
+                break;
+            }
+            queries.iter_mut().for_each(|query| query.go_on(began.elapsed()));
+        }
+        let mut all = queries.into_iter().map(|query| query.found);
+        let access = all.by_ref().take(self.access.len()).collect();
+        Availabilities { access, accounting: all.collect() }
+    }
+}
+
+struct Query {
+    sockets: Sockets<()>,
+    found: Availability,
+}
+
+impl Query {
+    fn new(servers: &Servers, server: &Server, patience: Patience) -> Query {
+        let found = Availability { server: server.address, answers: false, unusable: None };
+        let mut sockets = Sockets::new(vec![server.clone()], patience);
+        // Its name has room: that of the configuration was seen to.
+        if let Ok(request) = status_server::request(&servers.nas) {
+            sockets.request(Duration::ZERO, (), request);
+        }
+        sockets.flush();
+        Query { sockets, found }
+    }
+
+    /// When it is sent again, or given up; `None`: it is over.
+    fn deadline(&self) -> Option<Duration> {
+        self.sockets.deadline().filter(|_| self.sockets.len() > 0)
+    }
+
+    fn go_on(&mut self, now: Duration) {
+        self.sockets.receive(now);
+        self.sockets.tick(now);
+        self.sockets.flush();
+        self.found.answers |= self.sockets.done().iter().any(|done| done.answer.is_ok());
+        let unusable = self.sockets.unusable().into_iter().next();
+        self.found.unusable = self.found.unusable.or(unusable.map(|(_, why)| why));
+    }
+}
