@@ -8,7 +8,7 @@ use crate::Invalid;
 use crate::discovery::concentrator::Config as Discovery;
 use crate::discovery::limits::{Rate, Rates};
 use crate::session::{self, Method, Role, Timers};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -141,6 +141,9 @@ impl Config {
         let link = self.prefixes.map(|network| PrefixPool::new(network, 64)).transpose()?;
         let delegated =
             self.delegated.map(|(network, length)| PrefixPool::new(network, length)).transpose()?;
-        Ok((AddressPools::new(&self.pool, &self.named_pools)?, PrefixPools { link, delegated }))
+        Ok((
+            AddressPools::new(&self.pool, &self.named_pools)?,
+            PrefixPools { link, delegated, own: HashSet::new() },
+        ))
     }
 }

@@ -9,7 +9,7 @@ use super::network::{Network, Prefixes};
 use crate::Invalid;
 use format::Quotable;
 use places::Places;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -361,6 +361,8 @@ impl fmt::Display for Parted {
 pub(super) struct PrefixPools {
     pub(super) link: Option<PrefixPool>,
     pub(super) delegated: Option<PrefixPool>,
+    /// Those that hosts have because they are their user's: of no pool, perhaps, and RADIUS may name one for two users.
+    pub(super) own: HashSet<Network>,
 }
 
 impl PrefixPools {
@@ -376,21 +378,23 @@ impl PrefixPools {
     ///
     /// What there is, and for each that there is not, why.
     pub(super) fn take(&mut self, user: &[u8], own: Prefixes) -> (Prefixes, Vec<NoPrefix>) {
+        let PrefixPools { link, delegated, own: all } = self;
         let mut lacking = Vec::new();
-        let mut one = |own: Option<Network>, pool: &mut Option<PrefixPool>| match (own, pool) {
-            (Some(own), Some(pool)) if pool.is_lent(own) => {
-                lacking.push(NoPrefix::InUse(own));
-                None
-            }
-            (Some(own), Some(pool)) => {
-                pool.hold(own);
+        let mut one = |own: Option<Network>, pool: Option<&mut PrefixPool>| match (own, pool) {
+            (Some(own), pool) => {
+                let is_lent = pool.as_ref().is_some_and(|pool| pool.is_lent(own));
+                if is_lent || !all.insert(own) {
+                    lacking.push(NoPrefix::InUse(own));
+                    return None;
+                }
+                pool.into_iter().for_each(|pool| pool.hold(own));
                 Some(own)
             }
             (None, Some(pool)) => pool.take(user).map_err(|why| lacking.push(NoPrefix::Empty(why))).ok(),
-            (own, None) => own,
+            (None, None) => None,
         };
-        let link = one(own.link, &mut self.link);
-        let delegated = one(own.delegated, &mut self.delegated);
+        let link = one(own.link, link.as_mut());
+        let delegated = one(own.delegated, delegated.as_mut());
         (Prefixes { link, delegated }, lacking)
     }
 
@@ -400,28 +404,31 @@ impl PrefixPools {
     ///
     /// It cannot be theirs any more: why. Nothing is taken then.
     pub(super) fn take_again(&mut self, user: &[u8], had: Prefixes, own: Prefixes) -> Result<(), String> {
-        let one = |had: Option<Network>, own: Option<Network>, pool: &mut Option<PrefixPool>| {
+        let PrefixPools { link, delegated, own: all } = self;
+        let mut one = |had: Option<Network>, own: Option<Network>, pool: Option<&mut PrefixPool>| {
             let changed = |had: Option<Network>| {
                 let or_none =
                     |prefix: Option<Network>| prefix.map_or("none".to_owned(), |one| one.to_string());
                 Err(format!("the IPv6 prefix of the user changed from {} to {}", or_none(had), or_none(own)))
             };
+            let free = |prefix: Network, is_free: bool| match is_free {
+                true => Ok(()),
+                false => Err(format!("the IPv6 prefix {prefix} is not free any more")),
+            };
             match (had, pool) {
                 (had, _) if own.is_some() && had != own => changed(had),
-                (Some(had), Some(pool)) if own.is_some() => {
-                    pool.hold(had);
+                (Some(had), pool) if own.is_some() => {
+                    free(had, all.insert(had))?;
+                    pool.into_iter().for_each(|pool| pool.hold(had));
                     Ok(())
                 }
-                (Some(had), Some(pool)) => match pool.take_again(user, had) {
-                    true => Ok(()),
-                    false => Err(format!("the IPv6 prefix {had} is not free any more")),
-                },
-                (Some(had), None) if own.is_none() => changed(Some(had)),
-                _ => Ok(()),
+                (Some(had), Some(pool)) => free(had, pool.take_again(user, had)),
+                (Some(had), None) => changed(Some(had)),
+                (None, _) => Ok(()),
             }
         };
-        one(had.link, own.link, &mut self.link)?;
-        one(had.delegated, own.delegated, &mut self.delegated)
+        one(had.link, own.link, link.as_mut())?;
+        one(had.delegated, own.delegated, delegated.as_mut())
             .inspect_err(|_| self.release(Prefixes { delegated: None, ..had }))
     }
 
@@ -431,6 +438,9 @@ impl PrefixPools {
 
     pub(super) fn release(&mut self, prefixes: Prefixes) {
         self.with(prefixes).for_each(|(prefix, pool)| pool.release(prefix));
+        prefixes.iter().for_each(|prefix| {
+            self.own.remove(&prefix);
+        });
     }
 
     pub(super) fn keep_back(&mut self, prefixes: Prefixes, is_kept: bool) {

@@ -2,6 +2,7 @@
 
 use super::world::{ALL, Host, World, config, place, seconds, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
+use crate::concentrator::network::Prefixes;
 use crate::concentrator::secrets::{Address, Profile};
 use crate::concentrator::{BitRates, Change, Filter, Granted, NotGranted, Question, Refusal, Reply};
 use crate::session::{Evidence, Method};
@@ -300,4 +301,46 @@ fn a_pool_that_is_named_has_the_address() {
     );
     config.named_pools.insert("other".into(), vec!["10.0.0.5-10.0.0.9".parse().expect("a range")]);
     assert!(config.check().expect_err("an overlap").to_string().contains("overlap"));
+}
+
+/// No pool has it, so that nothing else says whose it is; a host that got it by DHCPv6 would use what is routed to another one.
+#[test]
+fn a_prefix_that_is_granted_twice_is_the_first_users() {
+    let mut config = config();
+    config.asks = true;
+    let mut world = World::new(config.clone(), secrets(""), 7);
+    let prefix = "2001:db8:b::/56".parse().expect("a prefix");
+    let granted = || {
+        let prefixes = Prefixes { link: None, delegated: Some(prefix) };
+        accepted(Profile { prefixes, ..Profile::default() })
+    };
+    let user =
+        |number: u32, user: &str| Host::new(number, place(1, number as u16), user, "p", &[Method::Pap]);
+    let question = question_of(&mut world, user(0, "nemo"));
+    answer(&mut world, &question, granted());
+    let question = question_of(&mut world, user(1, "ahab"));
+    answer(&mut world, &question, granted());
+    let delegated = |world: &World, user: &str| world.installed_of(user).prefixes.delegated;
+    assert_eq!((delegated(&world, "nemo"), delegated(&world, "ahab")), (Some(prefix), None));
+    assert!(
+        world.notices.iter().any(|notice| notice.contains("in use by another session")),
+        "{:?}",
+        world.notices
+    );
+    // Its user may come from another place, and has it there.
+    let question = question_of(&mut world, user(2, "nemo"));
+    answer(&mut world, &question, granted());
+    assert_eq!(delegated(&world, "nemo"), Some(prefix));
+    // Another process knows whose it is, and when nobody has it anybody may.
+    let snapshot = world.act(|machine, step| machine.snapshot(step));
+    world.replace(config, secrets(""));
+    world.act(|machine, step| machine.restore(step, snapshot, seconds(1)).expect("this version"));
+    let question = question_of(&mut world, user(3, "ishmael"));
+    answer(&mut world, &question, granted());
+    assert_eq!((delegated(&world, "nemo"), delegated(&world, "ishmael")), (Some(prefix), None));
+    world.close(2);
+    world.run(seconds(5));
+    let question = question_of(&mut world, user(4, "queequeg"));
+    answer(&mut world, &question, granted());
+    assert_eq!(delegated(&world, "queequeg"), Some(prefix));
 }
