@@ -5,7 +5,7 @@ use super::tables::Tables;
 use crate::doctor_command::source;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::progress::Progress;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use doctor::report::Verdict;
 use doctor::{Case, RULES, Report};
 use format::{Table, plural, printable, thousands};
@@ -75,8 +75,8 @@ fn bundles(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(folder).with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        // A link that leads nowhere is one that cannot be read.
-        if !is_hidden && fs::metadata(entry.path()).map_or(true, |file| file.is_file()) {
+        // A link that leads nowhere, or a FIFO, is one that cannot be read.
+        if !is_hidden && fs::metadata(entry.path()).map_or(true, |file| !file.is_dir()) {
             files.push(entry.path());
         }
     }
@@ -142,7 +142,13 @@ fn judge(bundles: &[PathBuf]) -> Vec<Judged> {
 }
 
 fn judge_one(bundle: &Path) -> Judged {
-    let answer = source::texts(&[bundle.to_owned()]).and_then(|snapshot| {
+    // Opening a FIFO waits for who writes to it.
+    let is_special = fs::metadata(bundle).is_ok_and(|file| !file.is_file());
+    let text = match is_special {
+        true => Err(anyhow!("{} is no regular file", bundle.display())),
+        false => source::texts(&[bundle.to_owned()]),
+    };
+    let answer = text.and_then(|snapshot| {
         let report = doctor::diagnose(&Case::new(&snapshot, None, None)?.without_model());
         Ok((snapshot, report))
     });

@@ -1,6 +1,7 @@
 //! `rxlane fleet import`: every bundle is judged, and the tables are whole. What they say is read back by DuckDB in `.ci/fleet`.
 
 use crate::run::{self, Ended, Report};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::json;
 use std::error::Error;
 use std::fs;
@@ -15,6 +16,15 @@ const TABLES: [&str; 5] = ["cpus", "findings", "interfaces", "machines", "queues
 
 fn import(folder: &Path, arguments: &[&str]) -> Output {
     run::rxlane().args(["fleet", "import"]).args(arguments).current_dir(folder).output()
+}
+
+#[test]
+fn a_fifo_among_the_bundles_is_named_and_not_waited_for() -> TestResult {
+    let folder = fleet()?;
+    mkfifoat(CWD, folder.path().join("bundles/d"), Mode::RUSR | Mode::WUSR)?;
+    let text = import(folder.path(), &["bundles", "--parquet", "tables"]).ends(1).text();
+    assert!(text.contains("d: bundles/d is no regular file"), "{text}");
+    Ok(())
 }
 
 /// A folder of bundles: two that can be read, one that cannot, and what is no bundle.
