@@ -209,7 +209,7 @@ impl World {
                     self.ended += 1;
                 }
                 Action::Notice(notice) => assert!(!notice.to_string().chars().any(char::is_control)),
-                Action::Account(_) => {}
+                Action::Account(_) | Action::Changed(_) | Action::Draining(_) => {}
                 Action::Ask(question) => unreachable!("the secrets have everybody: {question:?}"),
             }
         }
