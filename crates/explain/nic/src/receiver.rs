@@ -86,7 +86,7 @@ impl Receiver {
         let key = setup.key.clone().unwrap_or(HashKey::MICROSOFT);
         let unit = unit(&profile, &key, &setup.fields)?;
         let table = match profile.text(schema::SELECTION) {
-            Some("rss") => Ok(table(&profile, queues, setup.table.as_deref())?),
+            Some("rss") => table(&profile, queues, setup.table.as_deref())?.ok_or(None),
             Some("single") => Err(Some(0)),
             _ if queues == 1 => Err(Some(0)),
             _ => Err(None),
@@ -187,7 +187,7 @@ impl Receiver {
             _ if matches!(disposition.why, Why::Outgoing | Why::AboveLink) => None,
             (Err(Some(_)), _) => None,
             (_, ParserDepth::Unknown) => Some(disposition.why.clone()),
-            (Err(None), _) => Some(self.unknown(schema::SELECTION)),
+            (Err(None), _) => Some(self.unknown(undecided(&self.profile))),
             (Ok(_), _) if is_unhashed && self.unmatched.is_none() => {
                 Some(self.unknown(schema::UNHASHED_FRAMES))
             }
@@ -338,15 +338,24 @@ fn check_settable(profile: &Profile, setting: &FlowHash) -> Result<(), Refusal> 
     Err(Refusal(format!("{nic}: hash fields of {flow} cannot be changed (those of {settable} can)")))
 }
 
-/// The indirection table: as given, or as the driver fills it. An unknown way of filling is taken for the
-/// kernel's own (`ethtool_rxfh_indir_default`, striped).
-fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<IndirectionTable, Refusal> {
-    let sizes = profile.ints(schema::TABLE_SIZES).unwrap_or(&[128]);
-    let default = sizes.first().copied().unwrap_or(128) as usize;
-    let entries = match given {
-        Some(given) if sizes.contains(&(given.len() as u64)) => given.len(),
-        _ => default,
+/// The claim for want of which it is unknown which queue a hash is for.
+fn undecided(profile: &Profile) -> Key {
+    match (profile.text(schema::SELECTION), profile.ints(schema::TABLE_SIZES)) {
+        (Some("rss"), None) => schema::TABLE_SIZES,
+        (Some("rss"), Some(_)) => schema::TABLE_DEFAULT,
+        _ => schema::SELECTION,
+    }
+}
+
+/// The indirection table: as given, or as the driver fills it; `None`: the profile does not say how many entries there are, or what is
+/// in them.
+fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<Option<IndirectionTable>, Refusal> {
+    let entries = match (given, profile.ints(schema::TABLE_SIZES)) {
+        (Some(given), Some(sizes)) if !sizes.contains(&(given.len() as u64)) => sizes.first().copied(),
+        (Some(given), _) => Some(given.len() as u64),
+        (None, sizes) => sizes.and_then(|sizes| sizes.first().copied()),
     };
+    let Some(entries) = entries.and_then(|entries| usize::try_from(entries).ok()) else { return Ok(None) };
     let bits = profile.int(schema::ENTRY_BITS).and_then(|bits| u32::try_from(bits).ok()).unwrap_or(16);
     let shape = TableShape::new(entries, bits.min(16)).map_err(Refusal::of)?;
     let table = match (given, profile.text(schema::TABLE_DEFAULT)) {
@@ -356,9 +365,10 @@ fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<Indire
                 (0..entries).map(|entry| (entry * usize::from(queues) / entries) as u16).collect();
             IndirectionTable::explicit(shape, &blocks)
         }
-        (None, _) => IndirectionTable::equal(shape, u32::from(queues), 0),
+        (None, Some("striped")) => IndirectionTable::equal(shape, u32::from(queues), 0),
+        (None, _) => return Ok(None),
     };
     let table = table.map_err(Refusal::of)?;
     table.check_queues(u32::from(queues)).map_err(Refusal::of)?;
-    Ok(table)
+    Ok(Some(table))
 }

@@ -1,6 +1,6 @@
 //! Where frames land: the facts of datasheets and field reports, put to the model frame by frame.
 
-use nic::{Disposition, Landing, ParserDepth, Receiver, Setup, Why, builtin, lookup, schema};
+use nic::{Disposition, Landing, ParserDepth, Profile, Receiver, Setup, Why, builtin, lookup, schema};
 use rss::{HashKey, HashType, HashUnit, Packet};
 use rxlane_nic as nic;
 use wire::{Link, dissect};
@@ -206,6 +206,21 @@ fn unknown_claims_give_unknown_landings() {
     assert_eq!((disposition.depth, landing.queue), (ParserDepth::Unknown, None));
     assert_eq!(disposition.why, Why::Lacks(schema::TAGS_THROUGH));
     assert_eq!(disposition.why.to_string(), "the profile does not say: tag stacks seen through");
+    // Which queue a hash is for takes a table.
+    for (claim, key) in [("table_sizes", schema::TABLE_SIZES), ("table_default", schema::TABLE_DEFAULT)] {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/x710.toml");
+        let text = std::fs::read_to_string(path).expect("a profile");
+        let text: String =
+            text.lines().filter(|line| !line.starts_with(claim)).flat_map(|line| [line, "\n"]).collect();
+        let profile = Profile::parse("x710.toml", "x710", &text).expect("a profile");
+        let given = Setup { table: Some(vec![0; 512]), ..Setup::default() };
+        for (setup, is_known) in [(Setup::default(), false), (given, true)] {
+            let receiver = Receiver::new(profile.clone(), &setup).expect("a receiver");
+            let (disposition, landing) = land(&receiver, &frame(&[], 0x0800, &tcp()));
+            assert_eq!(landing.queue.is_some(), is_known, "{claim}");
+            assert_eq!(receiver.unknown_queue(&disposition), (!is_known).then_some(Why::Lacks(key)));
+        }
+    }
 }
 
 /// The hash that is computed from the class alone is the hash unit's: over IPv4 and IPv6, with and without
