@@ -316,8 +316,12 @@ impl Setting {
 
     /// That its present value cannot be restored.
     pub fn unrestorable(&self) -> Error {
-        let why =
-            "no ethtool command makes the present RETA, whose queues stand neither in turn nor in blocks";
+        let why = match self {
+            Setting::RetaEqual { .. } | Setting::RetaWeights { .. } | Setting::RetaDefault { .. } => {
+                "no ethtool command makes the present RETA, whose queues stand neither in turn nor in blocks"
+            }
+            _ => "no command makes its present value",
+        };
         Error::Unrestorable { command: self.command(), why }
     }
 
