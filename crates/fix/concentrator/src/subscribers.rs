@@ -272,8 +272,9 @@ impl Subscribers {
         Ok(has_to_be_down)
     }
 
-    fn rename_down(&self, name: &str) -> Result<(), netlink::Refusal> {
+    fn rename_down(&mut self, name: &str) -> Result<(), netlink::Refusal> {
         netlink::set_down(self.index)?;
+        self.watch.pass_over_pause();
         let renamed = netlink::rename(self.index, name);
         netlink::set_up(self.index)?;
         self.address_again()?;

@@ -15,6 +15,8 @@ pub struct Watch {
     interface: u32,
     /// `None`: it has not been up yet.
     interface_is_up: Option<bool>,
+    /// Whether this process has set it down, and up again: notifications of that are still to come.
+    is_own_pause: bool,
     needed: u32,
 }
 
@@ -31,7 +33,12 @@ pub struct Seen {
 impl Watch {
     /// Of a parent that is now so, and an interface of this number, whose packets need this MTU of the parent.
     pub fn new(monitor: Events, parent: Link, interface: u32, needed: u32) -> Watch {
-        Watch { monitor, parent, interface, interface_is_up: None, needed }
+        Watch { monitor, parent, interface, interface_is_up: None, is_own_pause: false, needed }
+    }
+
+    /// This process has set the interface down and sets it up again itself, which is not reported.
+    pub const fn pass_over_pause(&mut self) {
+        self.is_own_pause = true;
     }
 
     /// What changed since the last call.
@@ -49,6 +56,9 @@ impl Watch {
             Change::Link(link) if link.index == self.interface => {
                 let is_up = link.flags & libc::IFF_UP as u32 != 0;
                 match self.interface_is_up {
+                    Some(true) if !is_up && self.is_own_pause => {
+                        (self.interface_is_up, self.is_own_pause) = (None, false);
+                    }
                     Some(before) if before != is_up => {
                         (self.interface_is_up, seen.interface) = (Some(is_up), Some(is_up));
                     }
@@ -63,6 +73,7 @@ impl Watch {
                 seen.ended = Some(Ended::InterfaceDeleted)
             }
             Change::Lost => {
+                self.is_own_pause = false;
                 for index in [self.interface, self.parent.index] {
                     let change = match netlink::link_by_index(index) {
                         Ok(link) => Change::Link(link),
@@ -141,6 +152,22 @@ mod tests {
         assert_eq!(events(&mut watch, &other), [Event::ParentMac]);
         let another = Link { index: 5, mtu: 9, ..up };
         assert_eq!(events(&mut watch, &another), []);
+    }
+
+    #[test]
+    fn what_this_process_does_to_the_interface_is_not_reported() {
+        let mut watch = watch();
+        let look = |watch: &mut Watch, flags: i32| {
+            let link = Link { index: 1_000_001, flags: flags as u32, ..Link::default() };
+            seen(watch, Change::Link(link)).interface
+        };
+        let (up, down) = (libc::IFF_UP, 0);
+        watch.pass_over_pause();
+        // The first are of the time before, when it was made.
+        let own = [down, up, up, down, down, up, up].map(|flags| look(&mut watch, flags));
+        assert_eq!(own, [None; 7]);
+        let others = [down, down, up].map(|flags| look(&mut watch, flags));
+        assert_eq!(others, [Some(false), None, Some(true)]);
     }
 
     #[test]
