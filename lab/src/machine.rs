@@ -173,9 +173,9 @@ pub(crate) fn machine(
 /// The kernel's command line. `net.ifnames=0` is for udev: interfaces have the names that the harness gives them.
 /// `lpj=` is that of a time stamp counter of 3 GHz at 250 ticks a second: without it the kernel measures each further CPU
 /// against its timer, which fails under emulation after one to two seconds of two CPUs. It is for short delays of drivers,
-/// and emulated devices need none.
-const APPEND: &str =
-    "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on maxcpus=1 lpj=12000000 net.ifnames=0";
+/// and emulated devices need none. `no_timer_check`: the kernel waits ten ticks for an interrupt of its timer and panics where none came
+/// (`check_timer` in arch/x86/kernel/apic/io_apic.c), which an emulated CPU on a busy host does not always manage.
+const APPEND: &str = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on maxcpus=1 lpj=12000000 no_timer_check net.ifnames=0";
 
 /// Name of the socket at which QEMU reads the frames for an adapter.
 pub(crate) fn near(place: usize) -> String {
