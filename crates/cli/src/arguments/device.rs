@@ -266,9 +266,7 @@ fn receiver(
     }
     let mut setup = Setup { queues, key, table: None, fields: fields.to_vec() };
     let changes_hash = setup.key.is_some() || reta.is_some() || !fields.is_empty();
-    if changes_hash
-        && Receiver::new(profile.clone(), &Setup { queues, ..Setup::default() })?.table().is_none()
-    {
+    if changes_hash && profile.text(schema::SELECTION) != Some("rss") {
         let name = profile.name();
         bail!(
             "--key, --reta and --hash-fields: no hash chooses the queue on the {name} as it is set up here"
@@ -276,7 +274,15 @@ fn receiver(
     }
     let Some(reta) = reta else { return Ok(Receiver::new(profile, &setup)?) };
     let sizes = profile.ints(schema::TABLE_SIZES);
-    let entries = sizes.and_then(|sizes| sizes.first()).copied().unwrap_or(128);
+    let entries = match sizes.and_then(|sizes| sizes.first()) {
+        Some(entries) => *entries,
+        None if reta.named().is_some() => bail!(
+            "--reta: {reta}: the profile of the {} does not say how many entries the table has (queue.table_sizes): give all of them, \
+             or the output of ethtool -x",
+            profile.name()
+        ),
+        None => 128,
+    };
     check_named(reta, reta.named(), &Receiver::new(profile.clone(), &setup)?)?;
     let filled = reta.fill(usize::try_from(entries)?)?;
     if setup.queues.is_none() {
@@ -354,6 +360,21 @@ mod tests {
         assert_eq!("a,b".parse(), Ok(Reta::File("a,b".to_owned())));
         assert!("equal:0".parse::<Reta>().is_err() && "equal:x".parse::<Reta>().is_err());
         assert!("0,1,x".parse::<Reta>().unwrap_err().contains("\"x\" is no queue number"));
+    }
+
+    #[test]
+    fn a_table_that_is_given_needs_none_of_the_profile() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../explain/nic/profiles/x710.toml");
+        let text = std::fs::read_to_string(path).expect("a profile");
+        let without = |claim: &str| {
+            let text: String =
+                text.lines().filter(|line| !line.starts_with(claim)).flat_map(|line| [line, "\n"]).collect();
+            let profile = Profile::parse("x710.toml", "x710", &text).expect("a profile");
+            receiver(profile, Some(8), None, Some(&Reta::Equal(8)), &[])
+        };
+        assert!(without("table_default").expect("a receiver").table().is_some());
+        let error = without("table_sizes").err().expect("no size").to_string();
+        assert!(error.contains("does not say how many entries"), "{error}");
     }
 
     #[test]

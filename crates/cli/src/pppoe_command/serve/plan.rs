@@ -7,7 +7,9 @@ use anyhow::bail;
 use concentrator::{Availabilities, Availability, Servers};
 use format::{plural, printable, quoted};
 use pppoe::concentrator::Config;
+use std::fs;
 use std::io::{self, Write};
+use std::net::UdpSocket;
 use std::path::Path;
 use wire::VlanPattern;
 
@@ -25,6 +27,16 @@ impl ServeArguments {
                 let folder = quoted(&folder.to_string_lossy()).to_string();
                 bail!("{what}: there is no folder {folder}: `mkdir -p {folder}` makes it");
             }
+        }
+        if let Some(records) = records.filter(|file| fs::metadata(file).is_ok_and(|found| !found.is_file())) {
+            bail!("records: {} is no regular file", quoted(&records.to_string_lossy()));
+        }
+        if let Some(clients) = servers.as_ref().and_then(|servers| servers.clients.as_ref())
+            && let Err(error) = UdpSocket::bind(clients.listen)
+            // Whoever serves now may have the port.
+            && error.kind() == io::ErrorKind::AddrNotAvailable
+        {
+            bail!("dynamic-authorization.listen: {} is no address of this machine", clients.listen.ip());
         }
         self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
         let interface = printable(&self.interface);
@@ -83,7 +95,9 @@ fn queried(out: &mut Output, servers: &Servers, available: &Availabilities) -> i
         });
         each.collect::<Vec<_>>().join(", ")
     };
-    item(out, "radius", &list(&available.access))?;
+    let access =
+        if servers.access.is_empty() { "authenticates nobody".to_owned() } else { list(&available.access) };
+    item(out, "radius", &access)?;
     if !available.accounting.is_empty() {
         item(out, "accounting", &list(&available.accounting))?;
     }

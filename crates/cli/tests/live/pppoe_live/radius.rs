@@ -222,6 +222,13 @@ fn a_dry_run_says_which_servers_answer() {
     let some = check(SECRET, &["127.0.0.2", "127.0.0.1"]);
     some.ends(0).says("127.0.0.2:1812 (no answer), 127.0.0.1:1812 (answers)");
     some.says("127.0.0.2:1813 (no answer), 127.0.0.1:1813 (answers)");
+    for (keys, expected) in [
+        ("records = \"/dev/zero\"", "/dev/zero is no regular file"),
+        ("dynamic-authorization.listen = \"10.99.9.9\"", "10.99.9.9 is no address of this machine"),
+    ] {
+        let file = names(&line, keys, &["127.0.0.1"]);
+        line.serve_in_vain(&["--radius", &file, "--dry-run"]).ends(2).says(expected);
+    }
     check("another", &["127.0.0.1"])
         .ends(1)
         .says("127.0.0.1:1812 (no answer)")
