@@ -213,14 +213,22 @@ impl Filled {
 }
 
 impl Reta {
-    /// The table in `entries` entries; a list and a printed table bring their own number. Errors: weights that
-    /// do not fit the entries, a file that cannot be read or holds no output of `ethtool -x`.
-    pub fn fill(&self, entries: usize) -> anyhow::Result<Filled> {
+    /// The table in `entries` entries, where they are known; a list and a printed table bring their own number. Errors: their
+    /// number is unknown, weights that do not fit them, a file that cannot be read or holds no output of `ethtool -x`.
+    pub fn fill(&self, entries: Option<usize>) -> anyhow::Result<Filled> {
         let of = |table: IndirectionTable| Filled { queues: table.queues().to_vec(), key: None, rings: None };
-        let shape = TableShape::new(entries, 16)?;
+        let shape = || {
+            let entries = entries.with_context(|| {
+                format!(
+                    "--reta: {self}: how many entries the table has is unknown (queue.table_sizes of the profile): give all of \
+                     them, or the output of ethtool -x"
+                )
+            })?;
+            Ok::<_, anyhow::Error>(TableShape::new(entries, 16)?)
+        };
         let filled = match self {
-            Reta::Equal(queues) => IndirectionTable::equal(shape, *queues, 0).map(of),
-            Reta::Weight(weights) => IndirectionTable::weight(shape, weights, 0).map(of),
+            Reta::Equal(queues) => IndirectionTable::equal(shape()?, *queues, 0).map(of),
+            Reta::Weight(weights) => IndirectionTable::weight(shape()?, weights, 0).map(of),
             Reta::List(queues) => Ok(Filled { queues: queues.clone(), key: None, rings: None }),
             Reta::File(file) => {
                 let PrintedTable { rings, table, key, function, .. } = read_table(file)?;
@@ -274,17 +282,9 @@ fn receiver(
     }
     let Some(reta) = reta else { return Ok(Receiver::new(profile, &setup)?) };
     let sizes = profile.ints(schema::TABLE_SIZES);
-    let entries = match sizes.and_then(|sizes| sizes.first()) {
-        Some(entries) => *entries,
-        None if reta.named().is_some() => bail!(
-            "--reta: {reta}: the profile of the {} does not say how many entries the table has (queue.table_sizes): give all of them, \
-             or the output of ethtool -x",
-            profile.name()
-        ),
-        None => 128,
-    };
+    let entries = sizes.and_then(|sizes| sizes.first()).copied().map(usize::try_from).transpose()?;
     check_named(reta, reta.named(), &Receiver::new(profile.clone(), &setup)?)?;
-    let filled = reta.fill(usize::try_from(entries)?)?;
+    let filled = reta.fill(entries)?;
     if setup.queues.is_none() {
         setup.queues = filled.rings.and_then(|rings| u16::try_from(rings).ok());
     }
@@ -374,7 +374,7 @@ mod tests {
         };
         assert!(without("table_default").expect("a receiver").table().is_some());
         let error = without("table_sizes").err().expect("no size").to_string();
-        assert!(error.contains("does not say how many entries"), "{error}");
+        assert!(error.contains("how many entries the table has is unknown"), "{error}");
     }
 
     #[test]

@@ -5,11 +5,12 @@ use super::tables::Tables;
 use crate::doctor_command::source;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::progress::Progress;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use doctor::report::Verdict;
 use doctor::{Case, RULES, Report};
 use format::{Table, plural, printable, thousands};
 use host::{Snapshot, Unread};
+use kernel::file::Regular;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -143,11 +144,9 @@ fn judge(bundles: &[PathBuf]) -> Vec<Judged> {
 
 fn judge_one(bundle: &Path) -> Judged {
     // Opening a FIFO waits for who writes to it.
-    let is_special = fs::metadata(bundle).is_ok_and(|file| !file.is_file());
-    let text = match is_special {
-        true => Err(anyhow!("{} is no regular file", bundle.display())),
-        false => source::texts(&[bundle.to_owned()]),
-    };
+    let text = Regular::open(bundle)
+        .with_context(|| format!("cannot read {}", bundle.display()))
+        .and_then(|_| source::texts(&[bundle.to_owned()]));
     let answer = text.and_then(|snapshot| {
         let report = doctor::diagnose(&Case::new(&snapshot, None, None)?.without_model());
         Ok((snapshot, report))

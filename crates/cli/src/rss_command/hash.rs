@@ -303,7 +303,7 @@ impl HashArguments {
             let assumed = format!("in turn over {} (no --nic, no --reta)", queues(in_use));
             return Ok((table, None, assumed));
         };
-        let filled = reta.fill(self.table_size.unwrap_or(USUAL_ENTRIES))?;
+        let filled = reta.fill(Some(self.table_size.unwrap_or(USUAL_ENTRIES)))?;
         let shape = TableShape::new(self.table_size.unwrap_or(filled.queues.len()), 16)?;
         let table = IndirectionTable::explicit(shape, &filled.queues)?;
         let needed = filled.rings.unwrap_or(0).max(filled.needs());

@@ -23,7 +23,7 @@ fn a_fifo_among_the_bundles_is_named_and_not_waited_for() -> TestResult {
     let folder = fleet()?;
     mkfifoat(CWD, folder.path().join("bundles/d"), Mode::RUSR | Mode::WUSR)?;
     let text = import(folder.path(), &["bundles", "--parquet", "tables"]).ends(1).text();
-    assert!(text.contains("d: bundles/d is no regular file"), "{text}");
+    assert!(text.contains("d: cannot read bundles/d: it is a FIFO: expected a regular file"), "{text}");
     Ok(())
 }
 

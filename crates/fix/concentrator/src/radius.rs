@@ -14,6 +14,7 @@ mod records;
 mod sockets;
 mod words;
 
+use crate::error::Error;
 use crate::event::Event;
 use crate::serving::Control;
 use ::radius::access::{self, Nas};
@@ -31,7 +32,7 @@ use service::event_loop::any_ready;
 use sockets::Sockets;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -72,6 +73,26 @@ pub struct Servers {
     pub clients: Option<Clients>,
     /// BitRates by the names by which servers may say them; empty: such names are none of its business.
     pub rates: NamedRates,
+}
+
+impl Servers {
+    /// Whether the file of records and the address of requests can be had, as far as it can be seen without taking either.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(path) = &self.records {
+            Records::check(path).map_err(|error| Error::Options(format!("records: {error}")))?;
+        }
+        if let Some(clients) = &self.clients
+            && let Err(error) = UdpSocket::bind(clients.listen)
+            // Whoever serves now may have the port.
+            && error.kind() == io::ErrorKind::AddrNotAvailable
+        {
+            let address = clients.listen.ip();
+            return Err(Error::Options(format!(
+                "dynamic-authorization.listen: {address} is no address of this machine"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// What happens with the servers.

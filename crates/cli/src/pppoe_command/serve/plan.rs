@@ -7,9 +7,7 @@ use anyhow::bail;
 use concentrator::{Availabilities, Availability, Servers};
 use format::{plural, printable, quoted};
 use pppoe::concentrator::Config;
-use std::fs;
 use std::io::{self, Write};
-use std::net::UdpSocket;
 use std::path::Path;
 use wire::VlanPattern;
 
@@ -18,25 +16,14 @@ impl ServeArguments {
     pub(super) fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
         let secrets = self.subscribers().read()?;
         let servers = self.servers()?;
-        let records = servers.as_ref().and_then(|servers| servers.records.as_deref());
-        for (what, file) in [("records", records), ("--accounting", self.accounting.as_deref())] {
-            if let Some(folder) = file
-                .and_then(Path::parent)
-                .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
-            {
-                let folder = quoted(&folder.to_string_lossy()).to_string();
-                bail!("{what}: there is no folder {folder}: `mkdir -p {folder}` makes it");
-            }
-        }
-        if let Some(records) = records.filter(|file| fs::metadata(file).is_ok_and(|found| !found.is_file())) {
-            bail!("records: {} is no regular file", quoted(&records.to_string_lossy()));
-        }
-        if let Some(clients) = servers.as_ref().and_then(|servers| servers.clients.as_ref())
-            && let Err(error) = UdpSocket::bind(clients.listen)
-            // Whoever serves now may have the port.
-            && error.kind() == io::ErrorKind::AddrNotAvailable
+        if let Some(folder) = self
+            .accounting
+            .as_deref()
+            .and_then(Path::parent)
+            .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
         {
-            bail!("dynamic-authorization.listen: {} is no address of this machine", clients.listen.ip());
+            let folder = quoted(&folder.to_string_lossy());
+            bail!("--accounting: there is no folder {folder}: `mkdir -p {folder}` makes it");
         }
         self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
         let interface = printable(&self.interface);

@@ -223,7 +223,8 @@ fn a_dry_run_says_which_servers_answer() {
     some.ends(0).says("127.0.0.2:1812 (no answer), 127.0.0.1:1812 (answers)");
     some.says("127.0.0.2:1813 (no answer), 127.0.0.1:1813 (answers)");
     for (keys, expected) in [
-        ("records = \"/dev/zero\"", "/dev/zero is no regular file"),
+        ("records = \"/nowhere/records\"", "/nowhere/records: its folder has to be there (mkdir -p)"),
+        ("records = \"/dev/zero\"", "/dev/zero: it is a device: expected a regular file"),
         ("dynamic-authorization.listen = \"10.99.9.9\"", "10.99.9.9 is no address of this machine"),
     ] {
         let file = names(&line, keys, &["127.0.0.1"]);

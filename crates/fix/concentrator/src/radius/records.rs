@@ -80,6 +80,19 @@ impl Records {
         self.awaited.is_some()
     }
 
+    /// Whether a file of this path could be opened, or made, as far as it can be seen without doing so.
+    pub(super) fn check(path: &Path) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let found =
+            expect_trusted(path).map_err(io::Error::from).and_then(|()| Regular::open(path).map(drop));
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_none_or(Path::is_dir) => {
+                Ok(())
+            }
+            found => found.map_err(|error| named(path, &error)),
+        }
+    }
+
     /// Whether there is a file, or will be.
     pub(super) const fn has_file(&self) -> bool {
         self.file.is_some() || self.awaits_file()

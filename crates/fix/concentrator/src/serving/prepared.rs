@@ -19,7 +19,7 @@ use super::negotiator::{Negotiator, Trimming};
 use super::{ConcentratorStatus, Report, Serving, Start, forward};
 use crate::error::Error;
 use crate::event::{Event, Takeover};
-use crate::radius::Radius;
+use crate::radius::{Radius, Servers};
 use crate::subscribers::{self, Forwarding, Limits, Registry, Subscribers, Unforwarded};
 use kernel::netlink::{self, Address, Link, link_local};
 use kernel::tun::TunError;
@@ -329,11 +329,12 @@ impl Prepared {
 }
 
 impl Start {
-    /// Whether the interfaces are such that it could serve, as far as that can be seen without changing anything.
+    /// Whether it could serve, as far as that can be seen without changing anything.
     ///
     /// # Errors
     ///
-    /// A name is none, there is no such interface or one that is to be made, packets do not fit, or an uplink is the parent.
+    /// A name is none, there is no such interface or one that is to be made, packets do not fit, or an uplink is the parent; the
+    /// file of records or the address to which RADIUS requests come is not to be had.
     pub fn check(&self) -> Result<(), Error> {
         self.line()?;
         if !self.is_takeover
@@ -348,7 +349,7 @@ impl Start {
                 return Err(Unforwarded::Lines(uplink.clone()).into());
             }
         }
-        Ok(())
+        self.radius.as_ref().map_or(Ok(()), Servers::check)
     }
 
     /// The interface with the lines, and the MTU of that of the subscribers.
