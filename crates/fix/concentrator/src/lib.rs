@@ -34,7 +34,7 @@ pub mod subscribers;
 
 pub use error::Error;
 pub use event::{Event, Takeover, Uncarried};
-pub use radius::{Availabilities, Availability, Clients, NamedRates, RadiusEvent, Server, Servers};
+pub use radius::{Answer, Availabilities, Availability, Clients, NamedRates, RadiusEvent, Server, Servers};
 pub use serving::{
     ConcentratorStatus, Disconnected, End, Over, Prepared, Serving, Start, SubscriberStatus, Unwritten,
     Withheld, XdpStatus, XdpWay, clear_leftover,

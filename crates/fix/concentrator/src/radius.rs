@@ -22,7 +22,7 @@ use ::radius::accounting::{self, Whole};
 use ::radius::dynamic_authorization::{ErrorCause, Request as Dynamic};
 use ::radius::exchange::{Done, NoAnswer, Patience, Request, Unusable};
 use ::radius::{Packet, Secret};
-pub use availability::{Availabilities, Availability};
+pub use availability::{Answer, Availabilities, Availability};
 use dynamic::Listener;
 pub use dynamic::{Clients, Ignored};
 use pppoe::concentrator::accounting::{Event as Recorded, Record};

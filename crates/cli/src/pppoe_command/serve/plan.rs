@@ -4,7 +4,7 @@ use super::super::{BOLD, item};
 use super::ServeArguments;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::bail;
-use concentrator::{Availabilities, Availability, Servers};
+use concentrator::{Answer, Availabilities, Availability, Servers};
 use format::{plural, printable, quoted};
 use pppoe::concentrator::Config;
 use std::io::{self, Write};
@@ -63,7 +63,7 @@ impl ServeArguments {
             (&available.access, "no RADIUS server answers: whom the secrets do not name could not connect"),
             (&available.accounting, "no RADIUS server that gets records answers: they would wait"),
         ] {
-            if !servers.is_empty() && !servers.iter().any(|server| server.answers) {
+            if !servers.is_empty() && !servers.iter().any(|server| server.answer == Answer::Fit) {
                 complain(what);
                 return Ok(Outcome::Negative);
             }
@@ -75,10 +75,13 @@ impl ServeArguments {
 /// Whom the concentrator queries, and whether they answer.
 fn queried(out: &mut Output, servers: &Servers, available: &Availabilities) -> io::Result<()> {
     let list = |servers: &[Availability]| {
-        let each = servers.iter().map(|one| match (one.answers, one.unusable) {
-            (true, _) => format!("{} (answers)", one.server),
-            (false, Some(why)) => format!("{} (answers, but {why})", one.server),
-            (false, None) => format!("{} (no answer)", one.server),
+        let each = servers.iter().map(|Availability { server, answer }| match answer {
+            Answer::Fit => format!("{server} (answers)"),
+            Answer::OtherKind => {
+                format!("{server} (answers, but as one of the other kind: look at the port)")
+            }
+            Answer::Unusable(why) => format!("{server} (answers, but {why})"),
+            Answer::Silence => format!("{server} (no answer)"),
         });
         each.collect::<Vec<_>>().join(", ")
     };
@@ -91,8 +94,8 @@ fn queried(out: &mut Output, servers: &Servers, available: &Availabilities) -> i
     if let Some(clients) = &servers.clients {
         item(out, "requests", &format!("of RADIUS servers at {}", clients.listen))?;
     }
-    let is_silent = |one: &Availability| !one.answers && one.unusable.is_none();
-    if available.access.iter().chain(&available.accounting).any(is_silent) {
+    let mut all = available.access.iter().chain(&available.accounting);
+    if all.any(|one| one.answer == Answer::Silence) {
         item(
             out,
             "note",

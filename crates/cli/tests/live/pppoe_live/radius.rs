@@ -230,6 +230,12 @@ fn a_dry_run_says_which_servers_answer() {
         let file = names(&line, keys, &["127.0.0.1"]);
         line.serve_in_vain(&["--radius", &file, "--dry-run"]).ends(2).says(expected);
     }
+    let file = names(&line, "", &["127.0.0.1"]);
+    let text = fs::read_to_string(&file).expect("a file");
+    line.write("radius.toml", &format!("{text}accounting = 1812\n"));
+    let misplaced = line.serve_in_vain(&["--radius", &file, "--dry-run"]);
+    misplaced.ends(1).says("127.0.0.1:1812 (answers, but as one of the other kind: look at the port)");
+    misplaced.says("no RADIUS server that gets records answers");
     check("another", &["127.0.0.1"])
         .ends(1)
         .says("127.0.0.1:1812 (no answer)")

@@ -3,7 +3,8 @@
 use super::sockets::Sockets;
 use super::{Server, Servers};
 use ::radius::exchange::{Patience, Unusable};
-use ::radius::status_server;
+use ::radius::packet::Code;
+use ::radius::{Packet, status_server};
 use service::event_loop::any_ready;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,13 +13,23 @@ use std::time::{Duration, Instant};
 const PATIENCE: Patience = Patience { timeout: Duration::from_secs(2), tries: 3, dead: Duration::ZERO };
 
 /// What is known of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Availability {
     pub server: SocketAddr,
-    /// Whether it answers. One that does not may be down, know neither this machine nor the secret, or no Status-Server.
-    pub answers: bool,
-    /// Why an answer counted for nothing.
-    pub unusable: Option<Unusable>,
+    pub answer: Answer,
+}
+
+/// What a server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As one of its kind does.
+    Fit,
+    /// That it is one of the other kind: accounting on the port of authentication, or the other way round.
+    OtherKind,
+    /// What counts for nothing: why.
+    Unusable(Unusable),
+    /// Nothing: it is down, knows neither this machine nor the secret, or no Status-Server.
+    Silence,
 }
 
 /// What is known of all servers.
@@ -39,12 +50,11 @@ impl Servers {
             ..PATIENCE
         };
         let began = Instant::now();
-        let mut queries: Vec<Query> = self
-            .access
-            .iter()
-            .chain(&self.accounting)
-            .map(|server| Query::new(self, server, patience))
-            .collect();
+        let query = |servers: &[Server], fit: Code| {
+            servers.iter().map(|server| Query::new(self, server, fit, patience)).collect::<Vec<_>>()
+        };
+        let mut queries = query(&self.access, Code::ACCESS_ACCEPT);
+        queries.extend(query(&self.accounting, Code::ACCOUNTING_RESPONSE));
         while let Some(at) = queries.iter().filter_map(Query::deadline).min() {
             let sockets = queries.iter().flat_map(|query| query.sockets.sockets());
             // Where nothing can be waited for, every query ends by its timers.
@@ -61,19 +71,21 @@ impl Servers {
 
 struct Query {
     sockets: Sockets<()>,
+    /// The code of the answer of one of its kind (RFC 5997).
+    fit: Code,
     found: Availability,
 }
 
 impl Query {
-    fn new(servers: &Servers, server: &Server, patience: Patience) -> Query {
-        let found = Availability { server: server.address, answers: false, unusable: None };
+    fn new(servers: &Servers, server: &Server, fit: Code, patience: Patience) -> Query {
+        let found = Availability { server: server.address, answer: Answer::Silence };
         let mut sockets = Sockets::new(vec![server.clone()], patience);
         // Its name has room: that of the configuration was seen to.
         if let Ok(request) = status_server::request(&servers.nas) {
             sockets.request(Duration::ZERO, (), request);
         }
         sockets.flush();
-        Query { sockets, found }
+        Query { sockets, fit, found }
     }
 
     /// When it is sent again, or given up; `None`: it is over.
@@ -85,8 +97,16 @@ impl Query {
         self.sockets.receive(now);
         self.sockets.tick(now);
         self.sockets.flush();
-        self.found.answers |= self.sockets.done().iter().any(|done| done.answer.is_ok());
-        let unusable = self.sockets.unusable().into_iter().next();
-        self.found.unusable = self.found.unusable.or(unusable.map(|(_, why)| why));
+        for done in self.sockets.done() {
+            if let Ok(packet) = done.answer.as_deref().map(Packet::parse) {
+                let is_fit = packet.is_ok_and(|packet| packet.code() == self.fit);
+                self.found.answer = if is_fit { Answer::Fit } else { Answer::OtherKind };
+            }
+        }
+        if let (Answer::Silence, Some((_, why))) =
+            (self.found.answer, self.sockets.unusable().into_iter().next())
+        {
+            self.found.answer = Answer::Unusable(why);
+        }
     }
 }
