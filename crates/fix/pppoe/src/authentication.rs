@@ -253,9 +253,9 @@ impl Authenticator {
         if matches!(self.stage, Stage::Waiting) { Waiting::Claim } else { Waiting::Verdict }
     }
 
-    /// Whether the verdict on this claim is awaited.
-    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
-        claim.serial == self.serial && matches!(self.stage, Stage::Claimed { .. })
+    /// Whether the verdict on this claim, or on any, is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: Option<&Claim>) -> bool {
+        claim.is_none_or(|claim| claim.serial == self.serial) && matches!(self.stage, Stage::Claimed { .. })
     }
 
     fn send_challenge(&mut self, concentrator: &Concentrator, step: &mut Step<'_>) {

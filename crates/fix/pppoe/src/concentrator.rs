@@ -161,7 +161,7 @@ pub struct Counters {
     pub dhcpv6_answers: u64,
     /// Packets of IPv6 for this router that are neither a Router Solicitation nor a message of DHCPv6 that has an answer, or were too many.
     pub configuration_ignored: u64,
-    /// Ended sessions whose hosts had said nothing since their PADS when others needed a place.
+    /// Ended sessions that waited for their hosts when others needed a place.
     pub gave_way: u64,
 }
 
@@ -259,7 +259,7 @@ impl Concentrator {
         };
         match self.table.of_number(&place, number) {
             Some(slot) if self.is_of(slot, packet.source) => {
-                self.table.speaks(slot);
+                self.table.heard(step.now, slot);
                 if self.host_configuration(step, slot, arrival.own, payload) {
                     return;
                 }

@@ -73,8 +73,8 @@ impl Session {
         self.machine.keepalive.heard(now);
     }
 
-    /// Concentrator: whether the verdict on this claim is awaited.
-    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
+    /// Concentrator: whether the verdict on this claim, or on any, is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: Option<&Claim>) -> bool {
         self.machine.awaits_verdict(claim)
     }
 

@@ -54,7 +54,7 @@ impl Concentrator {
     pub fn answer(&mut self, step: &mut Step<'_>, question: &Question, answer: Reply) {
         let Question { identity, claim } = question;
         let Some(slot) = self.table.of_id(identity.id) else { return };
-        if !self.table.get(slot).is_some_and(|entry| entry.session.awaits_verdict(claim)) {
+        if !self.table.get(slot).is_some_and(|entry| entry.session.awaits_verdict(Some(claim))) {
             return;
         }
         let judged = self.accept(step, slot, claim, answer);

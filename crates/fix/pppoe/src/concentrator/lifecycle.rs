@@ -39,7 +39,7 @@ impl Concentrator {
             self.refuse(step, request, Kind::AcSystem, text);
         } else {
             let most = self.secrets.of_vlans(request.place.vlans).and_then(|vlans| vlans.sessions);
-            while let Some(slot) = self.table.surplus(request, most) {
+            while let Some(slot) = self.table.surplus(step.now, request, most) {
                 self.give_way(step, slot);
             }
             match self.table.number(step.now, request, most, step.random) {
@@ -76,11 +76,11 @@ impl Concentrator {
         self.drive(step, slot, |session, step, actions| session.start(step.now, step.random, actions));
     }
 
-    /// Ends a session whose host has said nothing since its PADS, for the sake of another one. Nobody has heard of it but the host.
+    /// Ends a session that waits for its host, for the sake of another one. Nobody has heard of it but the host.
     fn give_way(&mut self, step: &mut Step<'_>, slot: u32) {
         let Some(entry) = self.table.forget(slot) else { return };
         let Identity { place, station, number, .. } = entry.identity;
-        let text = "others wait for a place, and nothing was sent in this session";
+        let text = "others wait for a place, and this session waited for its host";
         step.actions.push(terminate(place, station, number, Some(text)));
         self.counters.gave_way += 1;
         self.counters.ended += 1;
@@ -156,14 +156,20 @@ impl Concentrator {
         self.notice(step, Notice::Session { identity, notice });
     }
 
-    /// Counts it among the half-open ones while nothing of it is up.
+    /// Counts it among the half-open ones while nothing of it is up, and among those that give way while it waits for a host that has
+    /// not proved who it is.
     fn count_half_open(&mut self, step: &Step<'_>, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let is_half_open = entry.session.phase() != Phase::Open;
         if is_half_open && !entry.is_half_open {
             entry.half_open_since = step.now;
         }
+        let gives_way = is_half_open
+            && entry.opened.is_none()
+            && entry.identity.user.is_none()
+            && !entry.session.awaits_verdict(None);
         self.table.set_half_open(slot, is_half_open);
+        self.table.set_waiting(slot, gives_way);
     }
 
     /// Gives the data path what it carries of a session from now on.

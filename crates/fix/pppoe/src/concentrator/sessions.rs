@@ -56,7 +56,8 @@ impl std::str::FromStr for Id {
 }
 
 /// How many sessions there may be. Half-open is one in which nothing came up yet: it costs who asks for it nothing but an
-/// answer to an offer. One whose host has not sent a packet of PPP yet is silent, and gives way to others.
+/// answer to an offer. One that waits for its host, which has not proved who it is, gives way to others: at once where the host has
+/// sent no packet of PPP yet or the session is being terminated, else after three seconds without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub sessions: u32,
@@ -81,6 +82,13 @@ impl Caps {
         line: u32::MAX,
     };
 }
+
+/// How long a host that has spoken may take for its next packet while others need its place: as long as PPP waits for an answer
+/// (RFC 1661 section 4.6). With a sixth of it, hosts that were slow because 30,000 of them came at once drove each other out.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Places that are looked at for a session that gives way, at most, those with the most first.
+const FULLEST: usize = 64;
 
 /// Why there is no room for another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -175,6 +183,10 @@ pub(super) struct Entry {
     /// Nothing came up yet, or all of it is being negotiated again since the time that follows.
     pub(super) is_half_open: bool,
     pub(super) half_open_since: Time,
+    /// When its host was last heard; `None`: it has sent no packet of PPP yet.
+    pub(super) heard: Option<Time>,
+    /// From when on it gives way, if ever.
+    gives_way: Option<Time>,
     /// When the first network protocol came up.
     pub(super) opened: Option<Time>,
     /// When the next interim record is due.
@@ -206,6 +218,8 @@ impl Entry {
             max_payload,
             is_half_open: true,
             half_open_since: now,
+            heard: None,
+            gives_way: None,
             opened: None,
             interim: None,
             timer: None,
@@ -272,8 +286,8 @@ impl<K: Ord + Clone> Index<K> {
 struct Count {
     sessions: u32,
     half_open: u32,
-    /// Silent ones, the oldest first.
-    silent: BTreeSet<Id>,
+    /// Those that give way, by when they begin to.
+    waiting: BTreeSet<(Time, u32)>,
 }
 
 /// All sessions.
@@ -288,8 +302,8 @@ pub(super) struct Table {
     by_user: Index<Arc<[u8]>>,
     by_address: HashMap<Ipv4Addr, u32>,
     places: HashMap<Place, Count>,
-    /// Places with silent sessions, by how many they have.
-    silent: BTreeSet<(usize, Place)>,
+    /// Places with sessions that give way, by how many they have.
+    waiting: BTreeSet<(usize, Place)>,
     half_open: u32,
     /// When each session wants to be called; those that wait cost nothing.
     timers: BTreeSet<(Time, u32)>,
@@ -309,7 +323,7 @@ impl Table {
             by_user: Index(BTreeSet::new()),
             by_address: HashMap::new(),
             places: HashMap::new(),
-            silent: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             half_open: 0,
             timers: BTreeSet::new(),
             numbers: Numbers::default(),
@@ -368,33 +382,47 @@ impl Table {
         }
     }
 
-    /// The silent session that has to go before the one that is requested has room; `None`: there is room, or none goes. Where a place is
-    /// full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
-    /// nothing from the others; a host that has got its PADS speaks at once.
-    pub(super) fn surplus(&self, request: &Request, most: Option<u32>) -> Option<u32> {
-        let of = match self.room(request, most).err()? {
-            Full::Station(_) | Full::Line(_) => return None,
-            Full::Place(_) | Full::PlaceHalfOpen(_) => &request.place,
-            Full::Sessions(_) | Full::HalfOpen(_) => &self.silent.last()?.1,
+    /// The session that has to give way before the one that is requested has room; `None`: there is room, or none gives way. Where a place
+    /// is full it is its own oldest. Where all are it is the oldest of the place that has the most, so that who floods a few places takes
+    /// nothing from the others.
+    pub(super) fn surplus(&self, now: Time, request: &Request, most: Option<u32>) -> Option<u32> {
+        let oldest = |place: &Place| {
+            let (from, slot) = self.places.get(place)?.waiting.first()?;
+            (*from <= now).then_some(*slot)
         };
-        self.places.get(of)?.silent.first().map(|id| id.slot())
+        match self.room(request, most).err()? {
+            Full::Station(_) | Full::Line(_) => None,
+            Full::Place(_) | Full::PlaceHalfOpen(_) => oldest(&request.place),
+            // One whose hosts all speak has none yet.
+            Full::Sessions(_) | Full::HalfOpen(_) => {
+                self.waiting.iter().rev().take(FULLEST).find_map(|(_, place)| oldest(place))
+            }
+        }
     }
 
     /// The host of a session has sent a packet of PPP.
-    pub(super) fn speaks(&mut self, slot: u32) {
-        let Some(Some(entry)) = self.slots.get(slot as usize) else { return };
-        let (place, id) = (entry.identity.place, entry.identity.id);
-        self.change_silent(place, |silent| silent.remove(&id));
+    pub(super) fn heard(&mut self, now: Time, slot: u32) {
+        if let Some(entry) = self.get_mut(slot) {
+            entry.heard = Some(now);
+        }
     }
 
-    /// `change` gives whether it changed any.
-    fn change_silent(&mut self, place: Place, change: impl FnOnce(&mut BTreeSet<Id>) -> bool) {
-        let Some(here) = self.places.get_mut(&place) else { return };
-        let before = here.silent.len();
-        if change(&mut here.silent) {
-            self.silent.remove(&(before, place));
-            if !here.silent.is_empty() {
-                self.silent.insert((here.silent.len(), place));
+    /// Whether a session waits for its host, and gives way.
+    pub(super) fn set_waiting(&mut self, slot: u32, waits: bool) {
+        let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
+        let heard = entry.heard.filter(|_| entry.session.ending().is_none());
+        let from = waits.then(|| heard.map_or(entry.half_open_since, |heard| heard + PATIENCE));
+        let before = std::mem::replace(&mut entry.gives_way, from);
+        let place = entry.identity.place;
+        let Some(here) = self.places.get_mut(&place).filter(|_| before != from) else { return };
+        let count = here.waiting.len();
+        before.map(|before| here.waiting.remove(&(before, slot)));
+        here.waiting.extend(from.map(|from| (from, slot)));
+        let now = here.waiting.len();
+        if now != count {
+            self.waiting.remove(&(count, place));
+            if now > 0 {
+                self.waiting.insert((now, place));
             }
         }
     }
@@ -441,13 +469,13 @@ impl Table {
         here.sessions += 1;
         here.half_open += 1;
         self.half_open += 1;
-        self.change_silent(place, |silent| silent.insert(id));
         if self.slots.len() <= slot as usize {
             self.slots.push(None);
         }
         if let Some(place) = self.slots.get_mut(slot as usize) {
             *place = Some(Box::new(entry));
         }
+        self.set_waiting(slot, true);
         slot
     }
 
@@ -492,7 +520,7 @@ impl Table {
 
     pub(super) fn set_half_open(&mut self, slot: u32, is_half_open: bool) {
         if !is_half_open {
-            self.speaks(slot);
+            self.set_waiting(slot, false);
         }
         let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
         if entry.is_half_open == is_half_open {
@@ -611,16 +639,20 @@ impl Table {
         assert_eq!(self.by_line.0.len(), having(|entry| entry.identity.line.is_some()));
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
-        let silent: BTreeSet<(usize, Place)> = self
+        let waiting: BTreeSet<(usize, Place)> = self
             .places
             .iter()
-            .map(|(place, here)| (here.silent.len(), *place))
-            .filter(|(silent, _)| *silent > 0)
+            .map(|(place, here)| (here.waiting.len(), *place))
+            .filter(|(waiting, _)| *waiting > 0)
             .collect();
-        assert_eq!(self.silent, silent);
-        for here in self.places.values() {
-            assert!(here.silent.iter().all(|id| self.of_id(*id).is_some()));
+        assert_eq!(self.waiting, waiting);
+        for (from, slot) in self.places.values().flat_map(|here| &here.waiting) {
+            assert_eq!(self.get(*slot).and_then(|entry| entry.gives_way), Some(*from));
         }
+        assert_eq!(
+            self.places.values().map(|here| here.waiting.len()).sum::<usize>(),
+            having(|entry| entry.gives_way.is_some())
+        );
         for slot in self.slots() {
             let entry = self.get(slot).unwrap();
             assert_eq!(self.of_id(entry.identity.id), Some(slot));

@@ -374,8 +374,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether the verdict on this claim is awaited.
-    pub(crate) fn awaits_verdict(&self, claim: &Claim) -> bool {
+    /// Whether the verdict on this claim, or on any, is awaited.
+    pub(crate) fn awaits_verdict(&self, claim: Option<&Claim>) -> bool {
         !self.over
             && self.phase == Phase::Auth
             && matches!(&self.authentication, Some(Authentication::Authenticator(one)) if one.awaits_verdict(claim))

@@ -56,6 +56,8 @@ enum Then {
     Silent,
     /// It begins LCP, and agrees to nothing.
     Speaks,
+    /// It goes on to a wrong password by PAP, and falls silent.
+    Guesses,
 }
 
 /// A handshake of discovery. Gives whether it was confirmed.
@@ -70,10 +72,27 @@ fn handshake(world: &mut World, place: Place, source: u32, then: Then) -> bool {
     });
     let (session, refusal) = own.expect("an answer");
     assert_eq!(session == 0, refusal.is_some_and(|length| length > 0));
-    if session != 0 && then == Then::Speaks {
-        world.ask(place, mac(source), &Sent::session(session, LCP_REQUEST));
+    let mut send = |packet: &[u8]| world.ask(place, mac(source), &Sent::session(session, packet));
+    match then {
+        _ if session == 0 => {}
+        Then::Silent => {}
+        Then::Speaks => drop(send(LCP_REQUEST)),
+        Then::Guesses => {
+            let of_session = answers.iter().find(|(stage, _)| *stage == Stage::Session);
+            send(&agreed(&of_session.expect("a Configure-Request").1));
+            send(LCP_REQUEST);
+            let refused = send(b"\xc0\x23\x01\x01\x00\x11\x06nobody\x05guess");
+            assert!(refused.iter().any(|(_, payload)| payload[6..9] == [0xc0, 0x23, 3]), "{refused:?}");
+        }
     }
     session != 0
+}
+
+/// The Configure-Ack to the Configure-Request in a payload.
+fn agreed(payload: &[u8]) -> Vec<u8> {
+    let mut ack = payload[6..].to_vec();
+    ack[2] = 2;
+    ack
 }
 
 /// Attack 8: a flood of PADR with good cookies, whose hosts begin LCP. Half-open sessions have caps, of a station, of a VLAN and
@@ -135,6 +154,39 @@ fn hosts_that_fall_silent_keep_nobody_out() {
         world.check();
         world.run(seconds(100));
         assert_eq!(world.concentrator.len(), 3);
+    }
+}
+
+/// Attack 8 by hosts that say more: 600 a second that begin LCP and agree to nothing, or 2,000 that have wrong passwords and answer no
+/// Terminate-Request. A subscriber in the same VLAN is in within three seconds, and the one who was in stays.
+#[test]
+fn hosts_that_stall_keep_nobody_out() {
+    const STEP: Duration = Duration::from_millis(10);
+    for (then, each) in [(Then::Speaks, 6), (Then::Guesses, 20)] {
+        let mut config = config();
+        config.methods = vec![Method::Pap];
+        let mut world = World::new(config, secrets("alice * wonder *\ncarol * c *\n"), 1);
+        let here = place(1, 1);
+        let carol = world.join(Host::new(3, here, "carol", "c", &[Method::Pap]));
+        world.run(seconds(2));
+        let alice = world.add(Host::new(1, here, "alice", "wonder", &[Method::Pap]));
+        for step in 0..800 {
+            for number in 0..each {
+                handshake(&mut world, here, 100 + step * each + number, then);
+            }
+            if step == 400 {
+                world.connect(alice);
+            }
+            world.run(STEP);
+        }
+        assert!(
+            world.hosts[alice].is_up() && world.hosts[carol].is_up(),
+            "{:?}",
+            world.concentrator.counters()
+        );
+        world.check();
+        world.run(seconds(100));
+        assert_eq!(world.concentrator.len(), 2);
     }
 }
 
@@ -356,10 +408,8 @@ fn guesses_in_sessions_that_are_open_already_are_held_off() {
             let answers = world.ask(at, station, &padr);
             let number = number(&answers);
             // What the concentrator asks for is agreed to, and LCP is open.
-            let request = answers.iter().find(|(stage, _)| *stage == Stage::Session).unwrap().1.clone();
-            let mut ack = request[6..].to_vec();
-            ack[2] = 2;
-            for packet in [ack, vec![0xc0, 0x21, 1, 1, 0, 4]] {
+            let request = &answers.iter().find(|(stage, _)| *stage == Stage::Session).unwrap().1;
+            for packet in [agreed(request), vec![0xc0, 0x21, 1, 1, 0, 4]] {
                 world.ask(at, station, &Sent::session(number, &packet));
             }
             number
