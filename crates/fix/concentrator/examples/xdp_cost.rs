@@ -1,5 +1,6 @@
 //! What a packet of a subscriber costs with the data path `batch` and with `xdp`: `cargo run --release -p rxlane-concentrator --example
-//! xdp_cost [SESSIONS [ROUNDS]]`, as root. With `rates [SESSIONS]`: how exactly each of them is held to a rate of its own.
+//! xdp_cost [SESSIONS [ROUNDS]]`, as root. With `rates [SESSIONS [BITS]]`: how exactly each of them is
+//! held to a rate of its own.
 //!
 //! Two concentrators in namespaces of their own, with as many sessions each behind two tags, a line and an uplink of veth, which take
 //! turns. Packets of an interface are received by a thread of the kernel (`threaded` of its NAPI), which runs the program and sends what
@@ -152,19 +153,17 @@ impl Side {
     }
 }
 
-/// Bits a second of each session; twice as many are sent.
-const RATE: u64 = 8_000;
 /// Until the first bucketful is used up, and how long is measured then.
 const FILLED: Duration = Duration::from_secs(20);
 const MEASURED: Duration = Duration::from_secs(10);
 
-/// Sends twice the rate of each session, and prints which part of it passed.
-fn rates(count: u32, is_xdp: bool) -> Outcome<()> {
-    let side = Side::new(count, is_xdp, BitRates { upload: Some(RATE), download: None })?;
+/// Sends twice the rate of each session, in bits a second, and prints which part of it passed.
+fn rates(count: u32, rate: u32, is_xdp: bool) -> Outcome<()> {
+    let side = Side::new(count, is_xdp, BitRates { upload: Some(rate.into()), download: None })?;
     let mut transmit = side.lines.inside(|| Transmit::open("far0"))?;
     let [frames, _] = &side.frames;
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let interval = Duration::from_secs(100 * 8) / (2 * RATE as u32);
+    let interval = Duration::from_secs(100 * 8) / (2 * rate);
     let frames_of = |number: &Number| side.registry.usage(*number).map_or(0, |usage| usage.received.frames);
     let passed = || -> Vec<u64> { side.numbers.iter().map(frames_of).collect() };
     let begun = Instant::now();
@@ -183,11 +182,11 @@ fn rates(count: u32, is_xdp: bool) -> Outcome<()> {
                 let parts = now
                     .iter()
                     .zip(first.iter())
-                    .map(|(now, then)| (now - then) as f64 * 100.0 * 8.0 / seconds / RATE as f64);
+                    .map(|(now, then)| (now - then) as f64 * 100.0 * 8.0 / seconds / f64::from(rate));
                 let parts: Vec<f64> = parts.collect();
                 let near = parts.iter().filter(|part| (**part - 1.0).abs() <= 0.03).count();
                 let path = if is_xdp { "xdp" } else { "batch" };
-                let sent = f64::from(round) / elapsed.as_secs_f64() * 800.0 / RATE as f64;
+                let sent = f64::from(round) / elapsed.as_secs_f64() * 800.0 / f64::from(rate);
                 println!(
                     "{path}: {count} sessions, {sent:.2} times the rate sent; passed {}, {near} within 3 %",
                     spread(parts, 3)
@@ -258,11 +257,12 @@ fn spread(mut values: Vec<f64>, digits: usize) -> String {
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1).peekable();
-    if arguments.next_if(|word| word == "rates").is_some() {
-        let count = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
-        return rates(count, false).and_then(|()| rates(count, true));
-    }
+    let has_rates = arguments.next_if(|word| word == "rates").is_some();
     let mut number = |usual: u32| arguments.next().map_or(Ok(usual), |text| text.parse());
+    if has_rates {
+        let (count, rate) = (number(10_000)?, number(8_000)?);
+        return rates(count, rate, false).and_then(|()| rates(count, rate, true));
+    }
     let (sessions, rounds) = (number(10_000)?, number(21)?);
     if probe().is_err() {
         println!("network namespaces require root");
