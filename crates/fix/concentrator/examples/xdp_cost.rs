@@ -153,8 +153,8 @@ impl Side {
     }
 }
 
-/// Until the first bucketful is used up, and how long is measured then.
-const FILLED: Duration = Duration::from_secs(20);
+/// Bits of a bucket, and some more; until they are used up nothing is measured.
+const BUCKET: u32 = 240_000;
 const MEASURED: Duration = Duration::from_secs(10);
 
 /// Sends twice the rate of each session, in bits a second, and prints which part of it passed.
@@ -163,6 +163,7 @@ fn rates(count: u32, rate: u32, is_xdp: bool) -> Outcome<()> {
     let mut transmit = side.lines.inside(|| Transmit::open("far0"))?;
     let [frames, _] = &side.frames;
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+    let filled = Duration::from_secs((BUCKET / rate).into());
     let interval = Duration::from_secs(100 * 8) / (2 * rate);
     let frames_of = |number: &Number| side.registry.usage(*number).map_or(0, |usage| usage.received.frames);
     let passed = || -> Vec<u64> { side.numbers.iter().map(frames_of).collect() };
@@ -174,7 +175,7 @@ fn rates(count: u32, rate: u32, is_xdp: bool) -> Outcome<()> {
             transmit.send(some)?;
         }
         let elapsed = begun.elapsed();
-        if elapsed >= FILLED {
+        if elapsed >= filled {
             let (since, first) = before.get_or_insert_with(|| (Instant::now(), passed()));
             let seconds = since.elapsed().as_secs_f64();
             if seconds >= MEASURED.as_secs_f64() {
