@@ -19,7 +19,8 @@ pub struct Named {
 /// Looks in the network namespace of the calling thread.
 pub fn named(family: Family, name: &str) -> Result<Named, Error> {
     let bearer = find(name)?;
-    let mut others: Vec<Interface> = attached_as(family, name).filter(|other| other.name != name).collect();
+    let mut others = attached_as(family, name)?;
+    others.retain(|other| other.name != name);
     let interface = match bearer {
         None if !others.is_empty() => Some(others.remove(0)),
         bearer => bearer,
@@ -43,12 +44,18 @@ pub fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
     Ok(xdp::dead(family)?.into_iter().filter(is_its).collect())
 }
 
-fn attached_as(family: Family, name: &str) -> impl Iterator<Item = Interface> {
-    let here = interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
-    here.filter(move |interface| {
-        let program = interface.program().ok().flatten();
-        program.is_some_and(|program| program.attached_name(family) == Some(name))
-    })
+/// The interfaces here that were attached under a name. An interface that was renamed or removed since they were listed is none of them.
+fn attached_as(family: Family, name: &str) -> Result<Vec<Interface>, Error> {
+    let mut found = Vec::new();
+    for here in interfaces() {
+        let Some(interface) = find(&here)? else { continue };
+        match interface.program() {
+            Ok(Some(program)) if program.attached_name(family) == Some(name) => found.push(interface),
+            Ok(_) | Err(xdp::Error::NoInterface { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
 }
 
 /// Why a name leads nowhere: there was such an interface, which is in another network namespace now or removed, or there is

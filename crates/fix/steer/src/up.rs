@@ -72,7 +72,8 @@ pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
         xdp::Error::NoInterface { name } => {
             match named::named(Family::Steer, &name).map(|named| named.interface) {
                 Ok(Some(renamed)) => attached(renamed.name, name),
-                _ => crate::error::unknown(&name, &interfaces()),
+                Ok(None) => crate::error::unknown(&name, &interfaces()),
+                Err(error) => error,
             }
         }
         other => other.into(),
