@@ -21,6 +21,7 @@ use std::time::Duration;
 use rustix::fs::{
     FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, fstat, fstatfs, fstatvfs, major, minor, open,
 };
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -48,14 +49,32 @@ pub(crate) fn find() -> Result<Option<OwnedFd>, Error> {
 
 /// Opens the BPF file system's root, mounting it where there is none.
 pub(crate) fn find_or_mount() -> Result<OwnedFd, Error> {
-    lasting(|| match mounted().map_err(unreadable)? {
-        Some(root) => Ok(root),
-        None => mount_here(),
+    lasting(|| {
+        let _lock = lock();
+        match mounted().map_err(unreadable)? {
+            Some(root) => Ok(root),
+            None => mount_here(),
+        }
     })
 }
 
-/// How often, and with what pause between, a file system is unmounted that is in use: a process that has just been ended
-/// closes its directories one after the other.
+/// Keeps processes that look for a file system to put pins into, and one that takes it away, from each other: who has found it has it
+/// open until there is a pin. `None`: it cannot be had, which whoever may look at the directory can bring about; a file system that is
+/// empty for a moment may be taken from another process then.
+fn lock() -> Option<OwnedFd> {
+    let directory = open("/sys/fs", DIRECTORY, Mode::empty()).ok()?;
+    for _ in 0..TRIES {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(directory),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => thread::sleep(PAUSE),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// How often, and with what pause between, a lock is tried that somebody has, and a file system is unmounted that is in use: a process
+/// that has just been ended closes its directories one after the other.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -70,12 +89,15 @@ pub(crate) fn unmount_if_own_and_empty() {
         let is_foreign =
             |entry: io::Result<fs::DirEntry>| !entry.is_ok_and(|entry| is_kernels(&entry.file_name()));
         let is_empty = || fs::read_dir(MOUNT_POINT).is_ok_and(|mut entries| !entries.any(is_foreign));
-        if topmost.is_some_and(|mounted| mounted.source == SOURCE) && is_empty() {
+        if topmost.is_some_and(|mounted| mounted.source == SOURCE) {
             for _ in 0..TRIES {
-                match unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW) {
-                    Err(rustix::io::Errno::BUSY) => thread::sleep(PAUSE),
-                    _ => break,
+                let lock = lock();
+                // Whoever had it open may have put a pin there meanwhile.
+                if !is_empty() || unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW) != Err(Errno::BUSY) {
+                    break;
                 }
+                drop(lock);
+                thread::sleep(PAUSE);
             }
         }
         Ok(())
@@ -106,7 +128,7 @@ pub(crate) fn path_in(directory: BorrowedFd<'_>, name: &str) -> io::Result<CStri
 fn mounted() -> io::Result<Option<OwnedFd>> {
     let root = match open(MOUNT_POINT, DIRECTORY, Mode::empty()) {
         Ok(root) => root,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let kind = fstatfs(&root)?.f_type;
@@ -127,7 +149,7 @@ fn mount_here() -> Result<OwnedFd, Error> {
     };
     let under = match open(MOUNT_POINT, DIRECTORY, Mode::empty()) {
         Ok(under) => under,
-        Err(rustix::io::Errno::NOENT) => {
+        Err(Errno::NOENT) => {
             return Err(no_place(&format!(
                 "there is no {MOUNT_POINT} to mount it on; it takes a kernel with CONFIG_BPF_SYSCALL, and sysfs on /sys \
                  (`mount -t sysfs sysfs /sys`)"
@@ -142,7 +164,7 @@ fn mount_here() -> Result<OwnedFd, Error> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(SOURCE, MOUNT_POINT, "bpf", flags, Some(c"mode=0700")).map_err(|error| match error {
-        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => {
+        Errno::PERM | Errno::ACCESS => {
             permission::refused(format!("mount a BPF file system on {MOUNT_POINT}"), error.into())
         }
         _ => failed(format!("mounting it on {MOUNT_POINT} fails ({error})")),
