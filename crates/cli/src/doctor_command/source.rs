@@ -55,7 +55,6 @@ pub fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
     }
     let mut reader = Reader::new();
     for file in files {
-        let cannot = || format!("cannot read {}", file.display());
         if file == Path::new("-") {
             if io::stdin().is_terminal() {
                 bail!(
@@ -64,18 +63,35 @@ pub fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
             }
             reader.read("standard input", io::stdin().lock()).context("cannot read standard input")?;
         } else {
-            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-            let opened = File::open(file).with_context(cannot)?;
-            reader.read(&name, BufReader::with_capacity(BUFFER, opened)).with_context(cannot)?;
+            let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+            add(&mut reader, file, opened)?;
         }
     }
+    finish(reader, files)
+}
+
+/// What this one says, which is open.
+pub fn text(path: &Path, opened: File) -> anyhow::Result<Snapshot> {
+    let mut reader = Reader::new();
+    add(&mut reader, path, opened)?;
+    finish(reader, &[path])
+}
+
+fn add(reader: &mut Reader, path: &Path, opened: File) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    reader
+        .read(&name, BufReader::with_capacity(BUFFER, opened))
+        .with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn finish(reader: Reader, files: &[impl AsRef<Path>]) -> anyhow::Result<Snapshot> {
     let snapshot = reader.finish();
     if snapshot.read.is_empty() {
         bail!(
             "nothing in {} is the output of a tool that rxlane knows; it reads ethtool, ip -d -s link, /proc/interrupts, \
              vmstat -i, netstat -Q, sysctl, dmesg and others (rxlane collect --script gathers them); a capture goes to --traffic, and a text has to be \
              UTF-8{}",
-            files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
+            files.iter().map(|file| file.as_ref().display().to_string()).collect::<Vec<_>>().join(", "),
             snapshot
                 .unread
                 .iter()

@@ -143,10 +143,9 @@ fn judge(bundles: &[PathBuf]) -> Vec<Judged> {
 }
 
 fn judge_one(bundle: &Path) -> Judged {
-    // Opening a FIFO waits for who writes to it.
-    let text = Regular::open(bundle)
-        .with_context(|| format!("cannot read {}", bundle.display()))
-        .and_then(|_| source::texts(&[bundle.to_owned()]));
+    // Opening a FIFO waits for who writes to it, and reading the kernel's log for what it says next.
+    let opened = Regular::open(bundle).with_context(|| format!("cannot read {}", bundle.display()));
+    let text = opened.and_then(|opened| source::text(bundle, opened.into_file()));
     let answer = text.and_then(|snapshot| {
         let report = doctor::diagnose(&Case::new(&snapshot, None, None)?.without_model());
         Ok((snapshot, report))
