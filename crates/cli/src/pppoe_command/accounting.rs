@@ -7,8 +7,8 @@
 //! * At the end all that wait are written, as long as the file takes one a second; the others are in the log.
 
 use crate::output::Lacks;
-use anyhow::Context;
-use format::plural;
+use anyhow::{Context, bail};
+use format::{plural, quoted};
 use kernel::file::{Regular, expect_trusted};
 use service::lines::{Queue, WholeLines};
 use std::fs::File;
@@ -35,12 +35,23 @@ pub struct Accounts {
 
 impl Accounts {
     pub fn open(path: &Path, lost: Arc<AtomicU64>, say: Say) -> anyhow::Result<Accounts> {
+        Accounts::check(path)?;
         let mut options = File::options();
         options.read(true).append(true).create(true).mode(0o640);
-        let file = expect_trusted(path).map_err(io::Error::from);
-        let file = file.and_then(|()| Regular::open_with(path, &mut options));
-        let file = file.with_context(|| format!("cannot write accounts to {}", path.display()))?;
+        let file = Regular::open_with(path, &mut options)
+            .with_context(|| format!("cannot write accounts to {}", path.display()))?;
         Accounts::on(path, file.into_file(), (WAITING, lost), say)
+    }
+
+    /// Whether there is a folder for the file, and nobody else can change either.
+    pub fn check(path: &Path) -> anyhow::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            let folder = quoted(&folder.to_string_lossy());
+            bail!("--accounting: there is no folder {folder}: `mkdir -p {folder}` makes it");
+        }
+        let trusted = expect_trusted(path).map_err(io::Error::from);
+        trusted.with_context(|| format!("cannot write accounts to {}", path.display()))
     }
 
     fn on(

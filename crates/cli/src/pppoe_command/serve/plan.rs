@@ -1,14 +1,13 @@
 //! `rxlane pppoe serve --dry-run`.
 
+use super::super::accounting::Accounts;
 use super::super::{BOLD, item};
 use super::ServeArguments;
 use crate::output::{CommandResult, Outcome, Output, complain};
-use anyhow::bail;
 use concentrator::{Answer, Availabilities, Availability, Servers};
-use format::{plural, printable, quoted};
+use format::{plural, printable};
 use pppoe::concentrator::Config;
 use std::io::{self, Write};
-use std::path::Path;
 use wire::VlanPattern;
 
 impl ServeArguments {
@@ -16,15 +15,7 @@ impl ServeArguments {
     pub(super) fn plan(&self, out: &mut Output, config: &Config) -> CommandResult {
         let secrets = self.subscribers().read()?;
         let servers = self.servers()?;
-        if let Some(folder) = self
-            .accounting
-            .as_deref()
-            .and_then(Path::parent)
-            .filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
-        {
-            let folder = quoted(&folder.to_string_lossy());
-            bail!("--accounting: there is no folder {folder}: `mkdir -p {folder}` makes it");
-        }
+        self.accounting.as_deref().map_or(Ok(()), Accounts::check)?;
         self.start(config.clone(), secrets.clone(), servers.clone()).check()?;
         let interface = printable(&self.interface);
         let title = format!("{} would serve {interface}; hosts get no frame now.", printable(&self.name));

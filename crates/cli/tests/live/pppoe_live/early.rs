@@ -115,6 +115,10 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         let refused = line.serve_in_vain(&["--accounting", accounts]);
         refused.is(&accounts, 2, "cannot write accounts to").says(reason);
     }
+    for dry_run in [&["--dry-run"][..], &[]] {
+        let more = [&["--accounting", "/none/accounts"], dry_run].concat();
+        line.serve_in_vain(&more).is(&dry_run, 2, "there is no folder /none: `mkdir -p /none` makes it");
+    }
     line.far(&["serve", WAN, "--local", GATEWAY]).ends(2).says("`--anybody` takes everybody");
     assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
 }
