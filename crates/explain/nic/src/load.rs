@@ -343,7 +343,8 @@ fn consistent(profile: &Profile) -> Checked<()> {
     }
     if let (Some(sizes), Some(bits)) = (profile.ints(schema::TABLE_SIZES), profile.int(schema::INDEX_BITS)) {
         let first = sizes.first().copied().unwrap_or_default();
-        let fits = bits >= 64 || first == 1 << bits;
+        let entries = u32::try_from(bits).ok().and_then(|bits| 1u64.checked_shl(bits));
+        let fits = entries == Some(first);
         check(schema::INDEX_BITS, fits, format!("{bits} bits do not index {first} entries"))?;
     }
     if let (Some(all), Some(default)) =

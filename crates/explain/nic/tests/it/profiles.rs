@@ -138,6 +138,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "[queue]\ntable_sizes = { is = [128], source = \"ds: 1\" }\nindex_bits = { is = 6, source = \"ds: 1\" }\n[parse]",
         "queue.index_bits: 6 bits do not index 128 entries",
     ),
+    (
+        "[parse]",
+        "[queue]\ntable_sizes = { is = [128], source = \"ds: 1\" }\nindex_bits = { is = 64, source = \"ds: 1\" }\n[parse]",
+        "queue.index_bits: 64 bits do not index 128 entries",
+    ),
 ];
 
 const PARSE: &str = "[parse]\npppoe = { is = \"no\"";
