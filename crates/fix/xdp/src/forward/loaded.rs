@@ -69,6 +69,14 @@ impl Port {
     }
 }
 
+impl Drop for Port {
+    fn drop(&mut self) {
+        // Closing it takes the program off only where nobody else has it open, as who lists the kernel's links has for a moment. That of
+        // an interface that was removed is refused.
+        let _ = bpf::link_detach(self.link.as_fd());
+    }
+}
+
 /// What the program did since it was loaded, summed over all CPUs and ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {

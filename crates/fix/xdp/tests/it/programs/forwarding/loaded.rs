@@ -2,8 +2,9 @@
 
 use super::agreement::probe;
 use super::flows::{Encapsulation, GENERATION, PORT, UDP, flow, frame, key, next_hops, v4};
+use kernel::bpf;
 use rxlane_xdp::forward::{Flow, Forwarding, Key, NextHop, Session, Tag};
-use rxlane_xdp::{Error, Interface, Mode};
+use rxlane_xdp::{AttachedBy, Error, Interface, Mode};
 use testkit::netns::{self, Namespace, Veth};
 use testkit::require;
 
@@ -70,7 +71,7 @@ fn what_no_packet_can_have_is_refused() {
     assert!(NextHop { tags: [None, tag], ..next }.value().is_err());
 }
 
-/// The program is on a port as long as this lives.
+/// The program is on a port as long as this lives, whoever else has its link open.
 #[test]
 fn a_port_ends_with_its_value() {
     let Some(()) = require("bpf", probe()) else { return };
@@ -85,8 +86,11 @@ fn a_port_ends_with_its_value() {
         let program = interface.program()?.expect("a program");
         assert_eq!((program.name.as_deref(), program.mode), (Some("fastpath"), Some(Mode::Native)));
         assert!(matches!(forwarding.attach(&interface, Mode::Native), Err(Error::Foreign { .. })));
+        let Some(AttachedBy::Link(id)) = program.attached_by else { panic!("{program:?}") };
+        let open = bpf::link_by_id(id).expect("the link");
         drop(port);
         assert_eq!(interface.program()?, None);
+        drop(open);
         let generic = forwarding.attach(&interface, Mode::Generic)?;
         drop(forwarding);
         assert!(interface.program()?.is_some(), "a port holds its program");
