@@ -51,6 +51,13 @@ impl Machine {
         Some(Machine { namespace, inode })
     }
 
+    /// One that is steered: there is a BPF file system until it is dropped.
+    pub fn with_pins() -> Option<Machine> {
+        let machine = Machine::new()?;
+        drop(machine.attached());
+        Some(machine)
+    }
+
     /// Attaches to the steered end.
     pub fn attached(&self) -> Attachment {
         self.namespace.inside(|| attach(&plan(find(WAN)))).expect("attached")
