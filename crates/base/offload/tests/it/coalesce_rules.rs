@@ -218,7 +218,14 @@ fn a_fragment_closes_what_is_between_its_addresses() {
     let (third, third_apart) = (mixed.pop().expect("3"), apart.pop().expect("3"));
     mixed.extend(apart);
     mixed.extend([fragment, third, third_apart]);
-    assert_eq!(counts(&mixed), [2, 3, 1, 1]);
+    // Pairs of addresses share 256 fences by a hash with a seed of its own in each coalescer: in one of 256 the other flow
+    // is closed, too. In eight at once it does not happen.
+    let outcomes: Vec<_> = (0..8).map(|_| counts(&mixed)).collect();
+    assert!(
+        outcomes.iter().all(|counts| matches!(counts[..], [2, 3, 1, 1] | [2, 2, 1, 1, 1])),
+        "{outcomes:?}"
+    );
+    assert!(outcomes.iter().any(|counts| counts[..] == [2, 3, 1, 1]), "{outcomes:?}");
 }
 
 #[test]
