@@ -63,8 +63,7 @@ pub fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
             }
             reader.read("standard input", io::stdin().lock()).context("cannot read standard input")?;
         } else {
-            let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
-            add(&mut reader, file, opened)?;
+            add(&mut reader, file, File::open(file))?;
         }
     }
     finish(reader, files)
@@ -73,14 +72,14 @@ pub fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
 /// What this one says, which is open.
 pub fn text(path: &Path, opened: File) -> anyhow::Result<Snapshot> {
     let mut reader = Reader::new();
-    add(&mut reader, path, opened)?;
+    add(&mut reader, path, Ok(opened))?;
     finish(reader, &[path])
 }
 
-fn add(reader: &mut Reader, path: &Path, opened: File) -> anyhow::Result<()> {
+fn add(reader: &mut Reader, path: &Path, opened: io::Result<File>) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    reader
-        .read(&name, BufReader::with_capacity(BUFFER, opened))
+    opened
+        .and_then(|opened| reader.read(&name, BufReader::with_capacity(BUFFER, opened)))
         .with_context(|| format!("cannot read {}", path.display()))
 }
 
