@@ -17,6 +17,8 @@ pub struct Counter {
     quote: Quote,
     /// Which of a driver's counters it is, or is the sum of; 0 where that does not matter.
     parts: u64,
+    /// Whether it counts frames only while something makes the driver poll the queue.
+    pub(crate) is_while_polled: bool,
 }
 
 /// What a counter counted between two samples.
@@ -33,7 +35,7 @@ pub enum Delta {
 impl Counter {
     /// Read once.
     pub fn new(value: u64, quote: Quote) -> Counter {
-        Counter { first: value, latest: None, quote, parts: 0 }
+        Counter { first: value, latest: None, quote, parts: 0, is_while_polled: false }
     }
 
     /// Read again: a later sample. The quote follows.

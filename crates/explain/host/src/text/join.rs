@@ -3,8 +3,12 @@
 
 use super::kept::Kept;
 use super::{ps, vector_name};
-use crate::{Fact, Interface, Interrupt, Kind, Quote, Snapshot, System};
+use crate::{Counter, Fact, Interface, Interrupt, Kind, Quote, Snapshot, System};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The least share of an interface's frames that its queues have counted where they were polled all the time. Both are read one
+/// after the other, while frames come.
+const POLLED: f64 = 0.9;
 
 pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     links(snapshot, kept);
@@ -13,6 +17,7 @@ pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     on_chip(snapshot);
     named(snapshot);
     totals(snapshot, kept);
+    polled(snapshot);
     ps::shares(snapshot, kept);
     only_cpu(snapshot, kept);
     system(snapshot);
@@ -56,6 +61,24 @@ fn totals(snapshot: &mut Snapshot, kept: &Kept) {
             if !to.overflow.keys().any(|known| known.contains(word)) {
                 to.overflow.insert(name.clone(), counter.clone());
             }
+        }
+    }
+}
+
+/// Queues that were not polled all the time have counted some of the frames, of which nothing follows for the others.
+fn polled(snapshot: &mut Snapshot) {
+    for interface in &mut snapshot.interfaces {
+        let counted = || interface.queues.values().filter_map(|queue| queue.packets.as_ref());
+        if !counted().any(|counter| counter.is_while_polled) {
+            continue;
+        }
+        let Some(all) = &interface.totals.packets else { continue };
+        let between = counted().map(Counter::counted).sum::<Option<u64>>().zip(all.counted());
+        let (counted, all) = between
+            .filter(|(_, all)| *all > 0)
+            .unwrap_or_else(|| (counted().map(Counter::value).fold(0, u64::saturating_add), all.value()));
+        if (counted as f64) < POLLED * all as f64 {
+            interface.queues.values_mut().for_each(|queue| queue.packets = None);
         }
     }
 }

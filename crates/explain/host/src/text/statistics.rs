@@ -409,10 +409,15 @@ impl Sample {
                 (Some(_), Cell::Bytes) => sum.parts != byte_parts,
                 _ => false,
             };
+            let is_while_polled = sum.while_polled.is_some();
             let Some((value, parts, quote)) = sum.result(is_polled, is_cut) else { continue };
-            match slot(interface, queue, cell) {
-                Some(slot) => Counter::note_sum(slot, value, parts, quote),
-                None => omitted += 1,
+            let Some(slot) = slot(interface, queue, cell) else {
+                omitted += 1;
+                continue;
+            };
+            Counter::note_sum(slot, value, parts, quote);
+            if let Some(counter) = slot {
+                counter.is_while_polled = is_while_polled;
             }
         }
         let totals = &mut interface.totals;
