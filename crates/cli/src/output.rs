@@ -6,7 +6,7 @@
 #[cfg(target_os = "linux")]
 use crate::steer_command::Worded;
 use anstyle::{AnsiColor, Style};
-use format::{Table, one_line, wrapped};
+use format::{Table, in_json, one_line, wrapped};
 use serde::Serialize;
 #[cfg(target_os = "linux")]
 use service::ErrorKind;
@@ -220,7 +220,7 @@ impl Output {
 
     /// Writes `value` as JSON, indented, and a line feed.
     pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *self, value).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(Spelled(self), value).map_err(io::Error::from)?;
         writeln!(self)
     }
 
@@ -247,7 +247,7 @@ impl Output {
 
     /// The same on a line of its own, for readers that take one document after the other.
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut *self, value).map_err(io::Error::from)?;
+        serde_json::to_writer(Spelled(self), value).map_err(io::Error::from)?;
         writeln!(self)
     }
 
@@ -257,6 +257,24 @@ impl Output {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(outcome),
         }
+    }
+}
+
+/// Where JSON is written, so that no hidden character of a string reaches a terminal: `serde_json` escapes those below U+0020 alone,
+/// and hands strings on in whole characters.
+struct Spelled<'a>(&'a mut Output);
+
+impl Write for Spelled<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match str::from_utf8(buffer) {
+            Ok(text) if !text.is_ascii() => self.0.write_all(in_json(text).as_bytes())?,
+            _ => self.0.write_all(buffer)?,
+        }
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

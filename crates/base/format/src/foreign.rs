@@ -39,6 +39,21 @@ pub fn printable_up_to(text: &str, most: usize) -> String {
     printed
 }
 
+/// Text of a JSON document with the hidden characters of its strings spelled out, which means the same (RFC 8259, section 7).
+pub fn in_json(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hidden(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(spelled, "\\u{unit:04x}");
+            }
+        } else {
+            spelled.push(character);
+        }
+    }
+    spelled
+}
+
 /// A message of bounded length in one line.
 pub fn one_line(message: &str) -> String {
     const LONGEST: usize = 2000;
@@ -120,6 +135,11 @@ mod tests {
         assert_eq!((printable_up_to("äöü€", 3), printable_up_to("äöü", 3)), ("äöü…".into(), "äöü".into()));
         assert_eq!(one_line("a\x1b[31m\nb\tc\n"), r"a\u{1b}[31m b c");
         assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 2001);
+    }
+
+    #[test]
+    fn json_means_the_same_with_its_hidden_characters_spelled_out() {
+        assert_eq!(in_json("grö\u{9b}31m\u{202e}\u{e0041}"), r"grö\u009b31m\u202e\udb40\udc41");
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod span;
 mod table;
 
 pub use figure::{bit_rate, bit_rate_of, compact, figure, number_of, plural, size, speed, thousands};
-pub use foreign::{Quotable, is_hidden, one_line, printable, printable_up_to, quoted};
+pub use foreign::{Quotable, in_json, is_hidden, one_line, printable, printable_up_to, quoted};
 pub use share::Share;
 pub use span::{duration, utc};
 pub use table::{Table, shortened, wrapped};

@@ -1,7 +1,7 @@
 //! `rxlane doctor` on texts: verdicts and exit codes, JSON, the page, wrong usage.
 
 use crate::run::{Ended, Report, rxlane};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
@@ -155,6 +155,13 @@ fn bytes_that_are_no_text_do_no_harm() {
     let output = doctor(&written(&directory, "paste.txt", bytes), &[]);
     output.ends(1);
     assert!(!output.stdout.contains(&0x1b));
+    // JSON has them spelled out, those beyond ASCII as well.
+    let driver = "igb\u{9b}31m\u{202e}größe";
+    let paste = written(&directory, "driver.txt", format!("$ ethtool -i eth0\ndriver: {driver}\n"));
+    let text = stdout(&doctor(&paste, &["--json"]));
+    assert!(text.contains(r"igb\u009b31m\u202egröße") && !text.contains(['\u{9b}', '\u{202e}']), "{text}");
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert!(read.to_string().contains(driver), "{text}");
 }
 
 #[test]
