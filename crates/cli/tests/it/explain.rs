@@ -55,6 +55,13 @@ fn pppoe_lands_on_queue_0_of_an_i210_and_the_same_flows_without_it_spread() {
     // What steering does depends on the inner header alone.
     assert_eq!(pppoe["steered"], untagged["steered"]);
     assert!(pppoe["steered"]["effective_queues"].as_f64().unwrap() > 3.0);
+    assert!(!pppoe["conclusion"].to_string().contains("no IP header"));
+    // Most frames of this one are negotiation, which no steering moves.
+    let (_, control) = conclusion_on("qinq_pppoe_two_sessions.pcap", "i210");
+    assert!(
+        control.contains("80 % of the frames have no IP header and stay on the CPU of their queue"),
+        "{control}"
+    );
     // One queue is never called a spread.
     let one = json(&["--nic", "rtl8168"], &directory.path().join("pppoe.pcap"))["conclusion"].to_string();
     assert!(

@@ -164,7 +164,12 @@ fn sentence(report: &Report, statement: &Statement<'_>) -> String {
             Share::of(flow.bytes, report.source.wire_bytes).rounded()
         ),
         Statement::Steering { helps: Some(helps), .. } => {
-            format!("Steering by the inner header would {}: {}.", if *helps { "help" } else { "not help" }, spread())
+            let alone = Share::of(steered.left_alone, report.received());
+            let rest = match steered.left_alone * 10 >= report.received() {
+                true => format!("; {} of the frames have no IP header and stay on the CPU of their queue", alone.rounded()),
+                false => String::new(),
+            };
+            format!("Steering by the inner header would {}: {}{rest}.", if *helps { "help" } else { "not help" }, spread())
         }
         Statement::Steering { helps: None, unknown, received } => format!(
             "Whether steering by the inner header would help is unknown, as the queue of {} of the frames is: {}. On the \
