@@ -38,6 +38,8 @@ pub struct Check {
     bypassed: Vec<Bypassed>,
     /// Whether the machine forwards IPv4 or IPv6.
     forwards: bool,
+    /// Connections that conntrack follows now; `None`: it is not in the kernel.
+    connections: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,6 +113,7 @@ pub fn check(request: &Request, checked: &Checked) -> anyhow::Result<Check> {
         obstacles,
         bypassed,
         forwards: checked.forwards,
+        connections: checked.connections,
     })
 }
 
@@ -135,6 +138,12 @@ pub fn print(out: &mut Output, check: &Check) -> io::Result<()> {
         let mark = out.styled(POOR, "note");
         item(out, "", &format!("{mark}: this machine does not forward: `sysctl -w net.ipv4.ip_forward=1`"))?;
     }
+    if check.connections.unwrap_or_default() == 0 {
+        let mark = out.styled(POOR, "note");
+        let says = "conntrack follows no connection at the moment, and no other becomes fast: a rule of nftables with `ct state`, \
+                    or one that translates addresses, makes it follow them";
+        item(out, "", &format!("{mark}: {says}"))?;
+    }
     for port in &check.ports {
         let native = match port.native {
             Some(true) => "native XDP",
@@ -150,7 +159,8 @@ pub fn print(out: &mut Output, check: &Check) -> io::Result<()> {
 /// What packets of the fast path do not pass.
 fn bypassed(out: &mut Output, all: &[Bypassed]) -> io::Result<()> {
     writeln!(out, "Packets of established connections would not pass:")?;
-    let rules = "rules of nftables and their counters after the first packets; `tcpdump` on the ports";
+    let rules =
+        "whatever rules nftables has, and their counters, after the first packets; `tcpdump` on the ports";
     item(out, "", rules)?;
     for one in all {
         let text = match one {

@@ -81,6 +81,8 @@ pub struct Checked {
     pub is_up: bool,
     /// Whether the machine forwards IPv4 or IPv6.
     pub forwards: bool,
+    /// Connections that conntrack follows now; `None`: it is not in the kernel.
+    pub connections: Option<u32>,
 }
 
 impl Checked {
@@ -127,7 +129,9 @@ pub fn check(request: &Request, state: &StateDir) -> Result<Checked, Error> {
     found.find_lines(&topology);
     let has_line = found.all().iter().any(|port| port.is_line);
     let is_up = Instances::new(Kind::Fastpath, state.clone()).is_ok_and(|all| answers(&all));
-    Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards: sysctl::forwards() })
+    let connections = sysctl::net("netfilter/nf_conntrack_count");
+    let forwards = sysctl::forwards();
+    Ok(Checked { ports, bypassed, hiding, has_line, is_up, forwards, connections })
 }
 
 /// Whether one is up: it answers, or lives and does not. One that was just killed still has its socket for a moment.
