@@ -6,7 +6,7 @@
 #[cfg(target_os = "linux")]
 use crate::steer_command::Worded;
 use anstyle::{AnsiColor, Style};
-use format::{Table, in_json, one_line, wrapped};
+use format::{Table, in_json, one_line, with_causes, wrapped};
 use serde::Serialize;
 #[cfg(target_os = "linux")]
 use service::ErrorKind;
@@ -76,18 +76,10 @@ pub fn failure(error: &anyhow::Error) -> (u8, String) {
         return (code, error.to_string());
     }
     if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-        return (0, with_causes(error));
+        return (0, with_causes(error.as_ref()));
     }
     let lacks = error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
-    (if lacks { 3 } else { 2 }, with_causes(error))
-}
-
-/// The sentence with its causes, where it does not say them itself.
-fn with_causes(error: &anyhow::Error) -> String {
-    error.chain().skip(1).fold(error.to_string(), |sentence, cause| {
-        let cause = cause.to_string();
-        if sentence.ends_with(&cause) { sentence } else { format!("{sentence}: {cause}") }
-    })
+    (if lacks { 3 } else { 2 }, with_causes(error.as_ref()))
 }
 
 /// What an error of a crate below says of itself. Its sentence has its causes.

@@ -13,12 +13,14 @@
 //! assert_eq!(table.lines(80), ["queue  frames", "rx-0       12", "rx-1    3,400"]);
 //! ```
 
+mod causes;
 mod figure;
 mod foreign;
 mod share;
 mod span;
 mod table;
 
+pub use causes::with_causes;
 pub use figure::{bit_rate, bit_rate_of, compact, figure, number_of, plural, size, speed, thousands};
 pub use foreign::{Quotable, in_json, is_hidden, one_line, printable, printable_up_to, quoted};
 pub use share::Share;

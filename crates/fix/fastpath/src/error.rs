@@ -45,7 +45,7 @@ pub enum Error {
     NoLine,
     #[error("{}", no_target(.interface, *.is_veth))]
     NoTarget { interface: String, is_veth: bool },
-    #[error(transparent)]
+    #[error("{}", format::with_causes(.0))]
     Journal(#[from] service::journal::Error),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: io::Error },

@@ -116,14 +116,9 @@ pub fn unknown(name: &str, known: &[String]) -> Error {
     Error::Usage(format!("there is no interface `{name}` in this network namespace; {others}"))
 }
 
-/// An error with its causes, which it does not name itself.
+/// Why a setting was not changed, and who may.
 pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
+    let mut text = format::with_causes(error);
     let denied = |error: &(dyn std::error::Error + 'static)| {
         error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };

@@ -91,7 +91,7 @@ impl Settings {
                 why: format!("{command}: the driver makes {} of it", after.to_text()),
             }),
             Err(journal::Error::Setting(error)) if is_refusal(&error) => {
-                Err(Error::Refused { levels: refused(factor, cell), why: with_cause(&error) })
+                Err(Error::Refused { levels: refused(factor, cell), why: format::with_causes(&error) })
             }
             Err(error) => Err(unusable(error)),
         }
@@ -186,21 +186,8 @@ fn is_refusal(error: &setting::Error) -> bool {
         && !error.io().is_some_and(|cause| matches!(cause.kind(), NotFound | PermissionDenied))
 }
 
-fn with_cause(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        // Some name their cause themselves.
-        if !text.contains(&next.to_string()) {
-            text.push_str(&format!(": {next}"));
-        }
-        cause = next.source();
-    }
-    text
-}
-
 fn unusable(error: journal::Error) -> Error {
-    Error::Lacks(with_cause(&error))
+    Error::Lacks(format::with_causes(&error))
 }
 
 #[cfg(test)]
