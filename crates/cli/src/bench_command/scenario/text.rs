@@ -37,10 +37,11 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
     let parameters: Vec<String> =
         report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let rounds = format!(
-        "{}{} from {}, each beginning with another cell; {}",
+        "{}{} from {}{}; {}",
         plural(report.rounds.into(), "round"),
         if report.complete { "" } else { ", not all whole," },
         report.began,
+        if report.rounds == 1 { "" } else { ", each beginning with another cell" },
         parameters.join(", ")
     );
     item(out, "measured", &rounds)?;

@@ -8,7 +8,7 @@ use super::{cpus, name, named, numbers, percent};
 use doctor::Report;
 use doctor::facts::{CpuShared, Fact, Insufficient, LinkCause, Little, MoreQueues, Need, Since};
 use doctor::finding::{Finding, Severity};
-use format::{quoted, thousands};
+use format::{plural, quoted, thousands};
 use insufficient::insufficient;
 use parts::{
     allowance, cpu_load, in_sample, left_out, loss_clause, loss_sentence, over, steered, words_of_cause,
@@ -227,7 +227,10 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             .into(),
         Fact::RetaLeavesOut { queues, rings, why } => left_out(queues, *rings, *why),
         Fact::FewQueues { used, device, cpus } => format!(
-            "{used} receive queues are in use; the device has {device} and the machine {cpus} CPUs."
+            "{} {} in use; the device has {device} and the machine {}.",
+            plural((*used).into(), "receive queue"),
+            if *used == 1 { "is" } else { "are" },
+            plural((*cpus).into(), "CPU")
         ),
         Fact::MoreQueues(MoreQueues::Useless) => {
             "More queues would not help here: the device cannot hash most of the frames.".into()
@@ -451,14 +454,18 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             others_have(*others)
         ),
         Fact::Squeezed { cpu, times, frames, share, per_second } => format!(
-            "On CPU {cpu} the receive softirq ran out of budget {times} times for {frames} frames between the samples{}: \
-             at 300 frames a run, {} of its frames came in runs that ended with work left.",
+            "On CPU {cpu} the receive softirq ran out of budget {} for {} between the samples{}: at 300 frames a run, {} of its \
+             frames came in runs that ended with work left.",
+            plural(*times, "time"),
+            plural(*frames, "frame"),
             per_second.map_or(String::new(), |rate| format!(", {rate:.0} times a second")),
             percent(*share)
         ),
         Fact::SqueezedLittle { cpu, times, frames, now } => format!(
-            "On CPU {cpu} the receive softirq ran out of budget {times} times for {frames} frames {}. That happens under \
-             bursts and costs little by itself.",
+            "On CPU {cpu} the receive softirq ran out of budget {} for {} {}. That happens under bursts and costs little by \
+             itself.",
+            plural(*times, "time"),
+            plural(*frames, "frame"),
             over(if *now { Since::Sample } else { Since::Start }, "since the counters were started")
         ),
 
